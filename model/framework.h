@@ -1,0 +1,167 @@
+/* What a training framework keeps, sends, overlaps and refuses: loaded from configs/frameworks/<name>.json, where every
+ * figure carries its source. No code asks for a framework by name. */
+#ifndef SPP_MODEL_FRAMEWORK_H
+#define SPP_MODEL_FRAMEWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "model/hw.h"
+
+enum spp_sp_kind {
+  SPP_SP_NONE,
+  SPP_SP_ULYSSES,   /* all-to-all: sequence shards become head shards */
+  SPP_SP_RING,      /* KV blocks passed point to point */
+  SPP_SP_ALLGATHER, /* KV gathered over the group */
+  SPP_SP_HYBRID,    /* Ulysses inside, ring outside */
+  SPP_SP_KIND_COUNT
+};
+enum spp_ring_impl { SPP_RING_ZHUZILIN, SPP_RING_SWIFT, SPP_RING_TE, SPP_RING_IMPL_COUNT };
+enum spp_kernels { SPP_KERNELS_EAGER, SPP_KERNELS_FUSED };
+enum spp_attention_impl {
+  SPP_ATTN_EAGER, /* S x S matrices are kept */
+  SPP_ATTN_SDPA,
+  SPP_ATTN_FA2,
+  SPP_ATTN_FA3,
+  SPP_ATTN_TE, /* cuDNN fused attention */
+  SPP_ATTN_IMPL_COUNT
+};
+/* How the loss treats the logits; one row each in model/loss.c. */
+enum spp_loss_path {
+  SPP_LOSS_HF_FULL,        /* bf16 logits, fp32 copy, cross_entropy */
+  SPP_LOSS_SP_16BIT,       /* ms-swift with sequence parallelism: cross entropy on 16-bit logits */
+  SPP_LOSS_SP_CHUNKED,     /* same with CELOSS_PARALLEL_SIZE */
+  SPP_LOSS_VOCAB_PARALLEL, /* Megatron vocab-parallel cross entropy */
+  SPP_LOSS_FUSED_LINEAR,   /* Liger fused linear cross entropy: no full logits */
+  SPP_LOSS_TILED,          /* ALST TiledFusedLogitsLoss */
+  SPP_LOSS_CHUNKED,        /* logits and loss chunk by chunk, recomputed in backward */
+  SPP_LOSS_FP32_LOGITS,    /* torchtitan: logits upcast to fp32, compiled cross entropy */
+  SPP_LOSS_PATH_COUNT
+};
+enum spp_loss_choice { SPP_LOSS_CHOICE_FULL, SPP_LOSS_CHOICE_CHUNKED, SPP_LOSS_CHOICE_FUSED, SPP_LOSS_CHOICE_VOCAB, SPP_LOSS_CHOICE_COUNT };
+enum spp_recompute { SPP_RECOMPUTE_NONE, SPP_RECOMPUTE_SELECTIVE, SPP_RECOMPUTE_FULL, SPP_RECOMPUTE_COUNT };
+enum spp_recompute_module {
+  SPP_RC_CORE_ATTN = 1 << 0,
+  SPP_RC_MOE_ACT = 1 << 1,
+  SPP_RC_LAYERNORM = 1 << 2,
+  SPP_RC_MLA_UP_PROJ = 1 << 3,
+  SPP_RC_MLP = 1 << 4,
+  SPP_RC_MOE = 1 << 5,
+  SPP_RC_SHARED_EXPERTS = 1 << 6
+};
+enum spp_offload { SPP_OFFLOAD_NONE, SPP_OFFLOAD_OPTIMIZER, SPP_OFFLOAD_OPTIMIZER_PARAMS, SPP_OFFLOAD_ACTIVATIONS, SPP_OFFLOAD_COUNT };
+enum spp_sp_split { SPP_SPLIT_FREE, SPP_SPLIT_GCD_KV }; /* who chooses Ulysses x ring of a given degree */
+enum spp_sharding { SPP_SHARDING_NONE, SPP_SHARDING_DEEPSPEED, SPP_SHARDING_FSDP, SPP_SHARDING_MEGATRON };
+enum spp_schedule { SPP_SCHEDULE_1F1B, SPP_SCHEDULE_INTERLEAVED, SPP_SCHEDULE_GPIPE, SPP_SCHEDULE_ZB_H1, SPP_SCHEDULE_ZB_H2, SPP_SCHEDULE_COUNT };
+
+/* Bytes per trainable parameter at one ZeRO stage, before division by the shard group. */
+struct spp_states {
+  int weight_bytes;      /* copy the GEMMs read; at a stage that shards weights: the resident shard */
+  int gather_bytes;      /* element size on the wire when weights are gathered (stage 3) */
+  int grad_bytes;
+  int master_bytes;      /* 0 when the resident weights are the master */
+  int moment_bytes;      /* both Adam moments together */
+  int step_extra_bytes;  /* temporary per parameter of the local partition during the step (fp32 gradient copy) */
+  bool shard_weights, shard_grads, shard_optimizer;
+  bool supported;
+};
+
+enum { SPP_MAX_RULES = 48, SPP_MAX_LAUNCH = 64, SPP_MAX_SOURCES = 64 };
+
+struct spp_framework_rule {
+  char id[48];       /* row of the table in model/rules.c */
+  char version[64];  /* "ms-swift 3602360a" */
+  char source[160];
+};
+struct spp_launch_word {
+  char when[64];  /* condition on layout/job fields, empty = always; e.g. "sp>1" */
+  char text[200]; /* with {placeholders} */
+};
+
+struct spp_framework {
+  char name[32], display[64], version[96];
+  bool trains; /* false: inference only (vllm) */
+
+  /* what may be searched */
+  bool sp_kinds[SPP_SP_KIND_COUNT];
+  enum spp_sp_split sp_split;
+  bool kv_replication;  /* Ulysses may exceed the KV heads by repeating them */
+  bool ring_needs_packing;
+  enum spp_ring_impl ring_impl;
+  bool ring_zigzag;     /* balanced; false = contiguous */
+  bool ulysses_overlap; /* q/k/v all-to-alls overlap projections */
+  bool allgather_overlap;
+  bool tp, pp, vpp, ep, etp, megatron_sp, hsdp;
+  bool dp_shard_includes_sp; /* ZeRO/FSDP shard group is dp x sp */
+  bool offloads[SPP_OFFLOAD_COUNT];
+  bool recomputes[SPP_RECOMPUTE_COUNT];
+  unsigned selective_modules;  /* default module list of selective recompute */
+  bool selective_is_op_level;  /* torchtitan: keeps matmul outputs instead of dropping modules */
+  bool schedules[SPP_SCHEDULE_COUNT];
+  bool losses[SPP_LOSS_CHOICE_COUNT];
+  bool lora, qlora, fp8;
+
+  /* defaults */
+  enum spp_kernels kernels;
+  enum spp_attention_impl attention;
+  int zero_default;
+  enum spp_recompute recompute_default;
+  enum spp_loss_choice loss_default;
+  enum spp_loss_path loss_path[SPP_LOSS_CHOICE_COUNT];    /* without sequence parallelism */
+  enum spp_loss_path loss_path_sp[SPP_LOSS_CHOICE_COUNT]; /* with */
+  int64_t loss_chunk_tokens, loss_shards;
+  bool loss_gathers_sequence; /* logits of the whole sequence on every rank (RL log-probs in some frameworks) */
+  bool keeps_logits_reference; /* outputs.logits stays alive through backward */
+  int64_t vocab_multiple;      /* vocabulary padded to a multiple of this x tp; 1 = not padded */
+  double lora_dropout_default;
+  bool lora_fp32_adapters, lora_autocast;
+
+  /* memory */
+  struct spp_states states[4];
+  enum spp_sharding sharding;
+  int64_t reduce_bucket_elements, allgather_bucket_elements; /* <= 0 with auto: hidden^2 rule */
+  int64_t prefetch_elements, max_live_parameters;
+  bool bucket_auto; /* HF "auto": reduce h*h, prefetch 0.9 h*h */
+  int bucket_copies;
+  bool optimizer_foreach; /* torch foreach AdamW: one extra fp32 list at the step */
+  bool optimizer_fused;
+  double allocator_factor; /* reserved / allocated */
+  int64_t context_bytes;
+  int64_t nccl_bytes_per_group; /* per communicator; 0 = from channels and peers */
+  int64_t nccl_channels, nccl_p2p_channels;
+  bool position_ids_gather; /* ms-swift, ALST: int64 position ids gathered in every layer */
+  bool vision_on_every_sp_rank;
+  bool checkpoint_offload_native; /* layer inputs can move to host memory */
+
+  /* time */
+  bool overlap_grad_reduce, overlap_param_gather, overlap_tp, overlap_pp, overlap_ep;
+  double host_s_per_layer; /* host time to launch one layer's forward; a step cannot run faster than the host */
+  double host_s_per_step;
+  double comm_sm_slowdown; /* share added to compute that overlaps communication */
+  double memory_sigma, time_sigma; /* 1-sigma relative error of a prediction, until calibrated per group */
+
+  int rule_count;
+  struct spp_framework_rule rules[SPP_MAX_RULES];
+  int launch_count;
+  struct spp_launch_word launch[SPP_MAX_LAUNCH];
+};
+
+enum spp_status spp_framework_load(const char *config_dir, const char *name, struct spp_arena *arena,
+                                   const struct spp_framework **framework, struct spp_diag *diag);
+enum spp_status spp_framework_list(const char *config_dir, struct spp_arena *arena, const char *const **names, int *count,
+                                   struct spp_diag *diag);
+
+/* Lower-case words of the enums, as the contract spells them ("hybrid", "swift", "optimizer+params", ...). */
+const char *spp_sp_kind_name(enum spp_sp_kind kind);
+const char *spp_ring_impl_name(enum spp_ring_impl impl);
+const char *spp_recompute_name(enum spp_recompute recompute);
+const char *spp_offload_name(enum spp_offload offload);
+const char *spp_loss_path_name(enum spp_loss_path path);
+const char *spp_loss_choice_name(enum spp_loss_choice choice);
+const char *spp_attention_impl_name(enum spp_attention_impl impl);
+const char *spp_schedule_name(enum spp_schedule schedule);
+const char *spp_recompute_module_name(int bit);
+
+#endif

@@ -1,0 +1,42 @@
+/* The numbers every part needs, worked out once from a job and a layout: tokens per rank, groups, shards, stages. */
+#ifndef SPP_MODEL_GEOMETRY_H
+#define SPP_MODEL_GEOMETRY_H
+
+#include "model/layout.h"
+
+struct spp_geometry {
+  int64_t tp, pp, vpp, dp, ep, etp, su, sr, sp, m; /* m: micro-batches per step per replica */
+  int64_t sequences;     /* b: sequences per micro-batch on one replica (DPO: chosen and rejected both) */
+  int64_t padded_tokens; /* S: tokens of one sequence after the framework's padding */
+  int64_t tokens;        /* T = b*S/sp: tokens a rank holds outside attention */
+  int64_t attention_tokens; /* Tr = T*su */
+  int64_t stream_tokens; /* tokens of the residual stream on a rank: T/tp with Megatron SP, else T */
+  int64_t real_tokens;   /* tokens per step over all replicas, padding excluded */
+  double attention_pairs; /* sum over documents of length^2 in one micro-batch (all b sequences, before any split) */
+  int64_t kv_repeat;     /* rep = max(1, su / kv heads per TP rank) */
+  int64_t shard_group;   /* d: ranks over which dense states are sharded */
+  int64_t expert_shard_group;
+  int64_t dense_group;   /* ranks that hold the same dense parameters and reduce their gradients: dp*sp */
+  int64_t expert_group;
+  int64_t vocab_local;   /* vocabulary rows of one TP rank after padding */
+  int64_t heads_local, kv_heads_local;           /* per TP rank; kv at least 1 */
+  int64_t q_width, k_width, v_width, o_width;    /* elements per token of one TP rank */
+  int64_t ring_block_bytes; /* KVB: K and V block one hop carries, 16-bit */
+  int64_t chunk_tokens;     /* zigzag chunk c = b*S/(2*sr) over all sequences */
+  enum spp_loss_path loss_path;
+  int64_t nodes;
+};
+void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *layout, struct spp_geometry *geometry);
+
+/* What one pipeline stage (rank along pp) holds. */
+struct spp_stage {
+  int64_t index;
+  bool first, last;
+  int64_t layers;
+  int64_t kind_layers[SPP_MAX_LAYER_KINDS];
+  int64_t in_flight_num, in_flight_den; /* micro-batches of this stage's layers alive at the peak */
+};
+void spp_stage_resolve(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
+                       int64_t index, struct spp_stage *stage);
+
+#endif

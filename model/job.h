@@ -1,0 +1,87 @@
+/* What is to be trained, on what, with what: everything but the layout. */
+#ifndef SPP_MODEL_JOB_H
+#define SPP_MODEL_JOB_H
+
+#include "model/arch.h"
+#include "model/framework.h"
+#include "model/hw.h"
+#include "model/params.h"
+
+struct spp_calib;
+
+enum spp_method { SPP_METHOD_FULL, SPP_METHOD_LORA, SPP_METHOD_QLORA, SPP_METHOD_GALORE, SPP_METHOD_Q_GALORE, SPP_METHOD_COUNT };
+enum spp_optimizer {
+  SPP_OPTIMIZER_ADAMW,      /* moments as the framework keeps them */
+  SPP_OPTIMIZER_ADAMW_BF16, /* 16-bit moments */
+  SPP_OPTIMIZER_ADAMW_8BIT, /* bitsandbytes blockwise */
+  SPP_OPTIMIZER_ADAFACTOR,
+  SPP_OPTIMIZER_MUON,
+  SPP_OPTIMIZER_SGD,
+  SPP_OPTIMIZER_COUNT
+};
+enum spp_mode { SPP_MODE_TRAIN, SPP_MODE_DPO, SPP_MODE_GRPO, SPP_MODE_INFER, SPP_MODE_COUNT };
+enum spp_objective { SPP_OBJECTIVE_THROUGHPUT, SPP_OBJECTIVE_MEMORY, SPP_OBJECTIVE_COST, SPP_OBJECTIVE_COUNT };
+enum spp_quant { SPP_QUANT_NF4, SPP_QUANT_NF4_DOUBLE, SPP_QUANT_GPTQ4, SPP_QUANT_INT8 };
+
+enum { SPP_UNSET = -1 };
+#define SPP_LORA_ALL_LINEAR 0xffffffffu
+enum { SPP_LORA_Q = 1, SPP_LORA_K = 2, SPP_LORA_V = 4, SPP_LORA_O = 8, SPP_LORA_GATE = 16, SPP_LORA_UP = 32, SPP_LORA_DOWN = 64 };
+
+/* Lengths of the documents packed into one sequence of seq_tokens; count 0 = one document of full length. */
+struct spp_documents {
+  int64_t count;          /* documents over all packed sequences described */
+  int64_t sequences;      /* packed sequences they fill */
+  int64_t tokens;         /* real tokens */
+  double sum_squares;     /* sum of squared lengths, real */
+  int64_t longest_tokens;
+  const int64_t *lengths; /* count of them, for padding to 2*cp each; owned by the caller's arena */
+};
+
+struct spp_job {
+  const struct spp_arch *arch;
+  struct spp_params params;
+  const struct spp_gpu *gpu;
+  const struct spp_cluster *cluster;
+  const struct spp_framework *framework;
+  const struct spp_calib *calib;
+
+  int64_t gpus, seq_tokens, global_batch; /* global_batch: sequences (DPO: pairs) per optimizer step */
+  enum spp_mode mode;
+  enum spp_method method;
+  enum spp_optimizer optimizer;
+  enum spp_dtype dtype, kv_dtype;
+  enum spp_attention_impl attention;
+  enum spp_kernels kernels;
+  enum spp_ring_impl ring_impl;
+  enum spp_loss_choice loss;
+  int loss_path_forced; /* enum spp_loss_path or SPP_UNSET */
+  int64_t loss_chunk_tokens;
+
+  int64_t lora_rank;
+  double lora_dropout;
+  unsigned lora_targets;
+  enum spp_quant quant;
+  int64_t galore_rank;
+
+  bool packing;
+  struct spp_documents documents;
+  int64_t images_per_sequence, image_patches, image_tokens; /* patches and tokens of all images of one sequence */
+  bool vision_trainable;
+  int64_t grpo_completions;
+
+  int overlap;                /* 0, 1 or SPP_UNSET: the framework's */
+  int grads_bytes;            /* 2, 4 or SPP_UNSET */
+  int64_t bucket_elements;    /* or SPP_UNSET */
+  int64_t max_memory_bytes;   /* budget per GPU; 0 = what the card has */
+  double usd_per_gpu_hour;    /* 0 = unknown */
+};
+
+/* Fill a job with the framework's and the field's defaults; arch, gpu, cluster, framework, gpus, seq_tokens must be set. */
+void spp_job_defaults(struct spp_job *job);
+
+const char *spp_method_name(enum spp_method method);
+const char *spp_optimizer_name(enum spp_optimizer optimizer);
+const char *spp_mode_name(enum spp_mode mode);
+const char *spp_objective_name(enum spp_objective objective);
+
+#endif

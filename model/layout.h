@@ -1,0 +1,63 @@
+/* How a job is spread over GPUs. A layout is complete and resolved; a request leaves fields at SPP_UNSET. */
+#ifndef SPP_MODEL_LAYOUT_H
+#define SPP_MODEL_LAYOUT_H
+
+#include "model/job.h"
+
+struct spp_layout {
+  int64_t tp, pp, vpp, dp, ep, etp;
+  int64_t ulysses, ring; /* sp = ulysses * ring; ring also counts all-gather ranks */
+  enum spp_sp_kind sp_kind;
+  bool megatron_sp;
+  int zero;             /* 0..3; FSDP full shard = 3, SHARD_GRAD_OP = 2, Megatron distributed optimizer = 1 */
+  int64_t dp_replicate; /* HSDP: copies of the sharded states; 1 = shard over the whole group */
+  enum spp_recompute recompute;
+  unsigned recompute_modules; /* SPP_RC_*, when selective */
+  int64_t recompute_layers;   /* full: layers of a stage recomputed, SPP_UNSET = all */
+  int64_t recompute_unit;     /* full: layers per checkpointed unit, 1 by default */
+  enum spp_offload offload;
+  enum spp_schedule schedule;
+  int64_t micro_batch, grad_accum; /* sequences per DP replica per micro-batch; micro-batches per step */
+};
+
+/* Same fields, each SPP_UNSET where the user said nothing. sp: total degree given alone. */
+struct spp_request {
+  int64_t tp, pp, vpp, dp, ep, etp, sp, ulysses, ring;
+  int sp_kind, megatron_sp, zero;
+  int64_t dp_replicate;
+  int recompute;
+  int64_t recompute_modules, recompute_layers, recompute_unit;
+  int offload, schedule;
+  int64_t micro_batch;
+};
+void spp_request_clear(struct spp_request *request);
+
+static inline int64_t spp_layout_sp(const struct spp_layout *layout) { return layout->ulysses * layout->ring; }
+static inline int64_t spp_layout_world(const struct spp_layout *layout) {
+  return layout->tp * layout->pp * layout->ulysses * layout->ring * layout->dp;
+}
+
+/* Fill a layout from a request: framework defaults, the framework's own split of `sp`, dp = gpus / (tp pp sp),
+ * grad_accum = global_batch / (micro_batch dp). Does not judge legality beyond what it needs to divide:
+ * SPP_ERR_USAGE when the degrees do not multiply to the GPUs. */
+enum spp_status spp_layout_complete(const struct spp_job *job, const struct spp_request *request, struct spp_layout *layout,
+                                    struct spp_diag *diag);
+
+/* One broken rule: which, by whose decree, and the nearest legal value. */
+struct spp_violation {
+  char rule[48];
+  char text[320];
+  char source[240];
+};
+/* All rules of the job's framework that the layout breaks; fills at most `max` and returns how many were found.
+ * violations may be NULL: then stops at the first (the search asks this way). */
+int spp_rules_check(const struct spp_job *job, const struct spp_layout *layout, struct spp_violation *violations, int max);
+/* Index in the rule table of the first rule broken, or -1: cheap, no text. */
+int spp_rules_first(const struct spp_job *job, const struct spp_layout *layout);
+const char *spp_rule_id(int index);
+int spp_rule_count(void);
+
+/* "TP 2 x DP 4 · SP 4 (Ulysses 4) · ZeRO-3 · full recompute · micro-batch 1 x 4"; returns buf. */
+const char *spp_layout_describe(const struct spp_job *job, const struct spp_layout *layout, char *buf, size_t size);
+
+#endif
