@@ -76,8 +76,37 @@ struct spp_job {
   double usd_per_gpu_hour;    /* 0 = unknown */
 };
 
-/* Fill a job with the framework's and the field's defaults; arch, gpu, cluster, framework, gpus, seq_tokens must be set. */
-void spp_job_defaults(struct spp_job *job);
+/* What the user said: SPP_UNSET (or 0 for sizes, NULL for pointers) where nothing. Resolved against each framework in turn. */
+struct spp_job_spec {
+  const struct spp_arch *arch;
+  const struct spp_gpu *gpu;
+  const struct spp_cluster *cluster;
+  const struct spp_calib *calib;
+  int64_t gpus, seq_tokens, global_batch;
+  int mode, method, optimizer, dtype, kv_dtype, attention, kernels, ring_impl, loss, loss_path;
+  int64_t loss_chunk_tokens;
+  int64_t lora_rank;
+  double lora_dropout; /* negative = unset */
+  unsigned lora_targets; /* 0 = unset */
+  int quant;
+  int64_t galore_rank;
+  int packing;
+  struct spp_documents documents; /* count 0 = unset */
+  int64_t images_per_sequence, image_patches, image_tokens;
+  int vision_trainable;
+  int64_t grpo_completions;
+  int overlap, grads_bytes;
+  int64_t bucket_elements;
+  int64_t max_memory_bytes;
+  double usd_per_gpu_hour; /* negative = unset: the GPU's price if known */
+};
+void spp_job_spec_clear(struct spp_job_spec *spec);
+
+/* A complete job: the spec, then the framework's defaults (attention kernels by GPU generation, loss path, LoRA dropout...),
+ * then the field's (global_batch = gpus, bf16, AdamW, full fine-tuning). SPP_ERR_USAGE when the framework cannot do what
+ * was asked (method, dtype, mode), naming what it can. */
+enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct spp_framework *framework, struct spp_job *job,
+                                struct spp_diag *diag);
 
 const char *spp_method_name(enum spp_method method);
 const char *spp_optimizer_name(enum spp_optimizer optimizer);

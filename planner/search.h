@@ -1,0 +1,64 @@
+/* Which layout: enumerate every legal one under each framework, predict, rank. */
+#ifndef SPP_PLANNER_SEARCH_H
+#define SPP_PLANNER_SEARCH_H
+
+#include "model/predict.h"
+
+enum { SPP_MAX_FRAMEWORKS = 32, SPP_MAX_REJECTIONS = 64 };
+
+struct spp_search_options {
+  struct spp_job_spec spec;
+  const struct spp_framework *const *frameworks; /* those to search */
+  int framework_count;
+  struct spp_request fixed; /* fields the user fixed cut the space */
+  enum spp_objective objective;
+  int top;        /* plans to return, best first */
+  int threads;    /* 0 = all cores */
+  bool exhaustive; /* no pruning: the judge */
+};
+
+struct spp_plan {
+  struct spp_job job; /* resolved for its framework (job.framework) */
+  struct spp_layout layout;
+  struct spp_prediction prediction;
+};
+
+struct spp_rejection { /* one reason and how many layouts fell to it */
+  char reason[48];     /* rule id, "memory", "host-memory" */
+  int64_t count;
+  char example[200];   /* described layout and by how much */
+};
+
+struct spp_search_result {
+  struct spp_plan *plans; /* ranked; at most options.top, then the best of each framework not among them */
+  int count;
+  int top_count;          /* how many of plans[] are the overall ranking */
+  int best_of_framework[SPP_MAX_FRAMEWORKS]; /* index into plans by options.frameworks order, -1 = nothing fits */
+  int *pareto;            /* indices into plans: none is beaten in both step time and memory */
+  int pareto_count;
+  struct spp_rejection rejections[SPP_MAX_REJECTIONS];
+  int rejection_count;
+  bool has_nearest;
+  struct spp_plan nearest; /* fewest bytes over the limit when nothing fits */
+  char framework_refusals[SPP_MAX_FRAMEWORKS][160]; /* why a framework was not searched, empty if it was */
+  int64_t layouts, evaluated, pruned;
+  double seconds;
+  int threads;
+};
+/* SPP_OK with plans, SPP_ERR_NOFIT (result filled, nearest set) when none fits, SPP_ERR_USAGE when no layout is legal.
+ * Free with spp_search_free. Deterministic for any thread count: ties break by framework order, then layout fields. */
+enum spp_status spp_search(const struct spp_search_options *options, struct spp_search_result *result, struct spp_diag *diag);
+void spp_search_free(struct spp_search_result *result);
+
+/* The largest (max-seq, max-batch) or smallest (min-gpus) value for which something fits. */
+enum spp_find { SPP_FIND_MAX_SEQ, SPP_FIND_MIN_GPUS, SPP_FIND_MAX_BATCH };
+struct spp_find_result {
+  enum spp_find what;
+  int64_t value;
+  char limit[48]; /* what stops the next larger value: "memory", a rule id, "positions" */
+  struct spp_search_result search; /* plans at that value */
+};
+enum spp_status spp_find(const struct spp_search_options *options, enum spp_find what, struct spp_find_result *result,
+                         struct spp_diag *diag);
+
+#endif
