@@ -30,7 +30,7 @@ struct spp_comm_op {
   enum spp_overlap overlap;
   double time_s, exposed_s; /* whole step: filled by the time model */
 };
-enum { SPP_COMM_MAX = 64 };
+enum { SPP_COMM_MAX = 96 };
 struct spp_comm {
   int count;
   struct spp_comm_op ops[SPP_COMM_MAX];
@@ -38,7 +38,10 @@ struct spp_comm {
   int64_t layer_backward_bytes[SPP_GROUP_COUNT]; /* one layer, one backward without recompute */
   int64_t sent_bytes_per_step;
 };
-/* Ops of one GPU of the busiest stage (the one with most layers; embedding and head ops included once). */
+/* Ops of one GPU of pipeline stage `stage`. Sources beside each op in model/comm_*.c. */
+void spp_comm_predict_stage(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
+                            const struct spp_stage *stage, struct spp_comm *comm);
+/* Same for the busiest stage: the last one unless another holds more layers. */
 void spp_comm_predict(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
                       struct spp_comm *comm);
 

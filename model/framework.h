@@ -61,6 +61,7 @@ struct spp_states {
   int weight_bytes;      /* copy the GEMMs read; at a stage that shards weights: the resident shard */
   int gather_bytes;      /* element size on the wire when weights are gathered (stage 3) */
   int grad_bytes;
+  int reduce_bytes;      /* gradient element on the wire; 0 = grad_bytes */
   int master_bytes;      /* 0 when the resident weights are the master */
   int moment_bytes;      /* both Adam moments together */
   int step_extra_bytes;  /* temporary per parameter of the local partition during the step (fp32 gradient copy) */

@@ -31,6 +31,7 @@ void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *la
 /* What one pipeline stage (rank along pp) holds. */
 struct spp_stage {
   int64_t index;
+  int64_t first_layer; /* of the stage's first chunk */
   bool first, last;
   int64_t layers;
   int64_t kind_layers[SPP_MAX_LAYER_KINDS];

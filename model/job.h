@@ -6,6 +6,7 @@
 #include "model/framework.h"
 #include "model/hw.h"
 #include "model/params.h"
+#include "model/shards.h"
 
 struct spp_calib;
 
@@ -40,6 +41,7 @@ struct spp_documents {
 struct spp_job {
   const struct spp_arch *arch;
   struct spp_params params;
+  struct spp_model_sums sums; /* filled by spp_job_resolve: what every rank-wise count starts from */
   const struct spp_gpu *gpu;
   const struct spp_cluster *cluster;
   const struct spp_framework *framework;

@@ -1,0 +1,67 @@
+#include "model/shards.h"
+
+#include <string.h>
+
+#include "model/job.h"
+
+static const struct {
+  const char *word; /* part of the weight's name */
+  unsigned bit;
+} targets[] = {
+    {"q_proj", SPP_LORA_Q},       {"q_a_proj", SPP_LORA_Q},   {"q_b_proj", SPP_LORA_Q},   {"k_proj", SPP_LORA_K},
+    {"v_proj", SPP_LORA_V},       {"kv_a_proj", SPP_LORA_K},  {"kv_b_proj", SPP_LORA_V},  {"qkv", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V},
+    {"o_proj", SPP_LORA_O},       {"gate_up", SPP_LORA_GATE | SPP_LORA_UP},               {"gate_proj", SPP_LORA_GATE},
+    {"up_proj", SPP_LORA_UP},     {"down_proj", SPP_LORA_DOWN},
+};
+
+static bool lora_targets_weight(const struct spp_weight *w, unsigned chosen) {
+  if (!w->linear || w->role == SPP_ROLE_HEAD || w->role == SPP_ROLE_ROUTER || w->role == SPP_ROLE_EMBEDDING) return false;
+  if (chosen == SPP_LORA_ALL_LINEAR) return true;
+  for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
+    if (strstr(w->name, targets[i].word)) return (targets[i].bit & chosen) != 0;
+  return false;
+}
+
+/* Column parallel: A is whole on each rank and B is cut; row parallel the other way round. */
+static void add_lora(struct spp_weight_sums *s, const struct spp_weight *w) {
+  if (w->role == SPP_ROLE_EXPERT) {
+    s->lora_expert += w->copies * (w->rows + w->cols);
+    return;
+  }
+  s->lora_split += w->split == SPP_SPLIT_OUTPUT ? w->rows : w->split == SPP_SPLIT_INPUT ? w->cols : 0;
+  s->lora_replicated += w->split == SPP_SPLIT_OUTPUT ? w->cols : w->split == SPP_SPLIT_INPUT ? w->rows : w->rows + w->cols;
+}
+
+static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, unsigned lora_targets) {
+  int64_t elements = w->rows * w->cols * w->copies;
+  bool quantised = w->linear && w->role != SPP_ROLE_HEAD && w->role != SPP_ROLE_EMBEDDING;
+  if (w->role == SPP_ROLE_EXPERT) {
+    s->expert += elements;
+    s->quantised_expert += quantised ? elements : 0;
+  } else {
+    s->split += w->split == SPP_SPLIT_NONE ? 0 : elements;
+    s->replicated += w->split == SPP_SPLIT_NONE ? elements : 0;
+    s->norm += w->role == SPP_ROLE_NORM || w->role == SPP_ROLE_ROUTER ? elements : 0;
+    s->quantised += quantised ? elements : 0;
+  }
+  if (lora_targets && lora_targets_weight(w, lora_targets)) add_lora(s, w);
+}
+
+static struct spp_weight_sums *outer_place(struct spp_model_sums *sums, enum spp_weight_role role) {
+  if (role == SPP_ROLE_EMBEDDING) return &sums->embedding;
+  if (role == SPP_ROLE_HEAD) return &sums->head;
+  if (role == SPP_ROLE_VISION) return &sums->vision;
+  return &sums->other;
+}
+
+void spp_model_sums_count(const struct spp_arch *arch, unsigned lora_targets, struct spp_model_sums *sums) {
+  memset(sums, 0, sizeof *sums);
+  for (int k = 0; k < arch->kind_count; k++)
+    for (int i = 0; i < arch->kinds[k].weight_count; i++)
+      add_weight(&sums->kinds[k], &arch->kinds[k].weights[i], lora_targets);
+  for (int i = 0; i < arch->outer_weight_count; i++) {
+    const struct spp_weight *w = &arch->outer_weights[i];
+    if (w->role == SPP_ROLE_MTP) continue;
+    add_weight(outer_place(sums, w->role), w, w->role == SPP_ROLE_VISION ? 0 : lora_targets);
+  }
+}
