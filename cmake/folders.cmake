@@ -1,0 +1,75 @@
+# Sources of a folder, without those whose library is absent. A file belongs to a feature by its name:
+# exec/backend_mpi*.c, exec/backend_nccl*, kernels/cuda/*.cu, and everything in tui/.
+function(spp_sources out folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+  file(GLOB gpu_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/cuda/*.cu
+       ${PROJECT_SOURCE_DIR}/${folder}/backend_nccl*.cu)
+  if(SPP_CUDA_TARGET)
+    list(APPEND sources ${gpu_sources})
+  endif()
+  if(NOT SPP_MPI_TARGET)
+    list(FILTER sources EXCLUDE REGEX "/backend_mpi[^/]*$")
+  endif()
+  if(NOT SPP_NCCL_TARGET)
+    list(FILTER sources EXCLUDE REGEX "/backend_nccl[^/]*$")
+  endif()
+  if(folder STREQUAL "tui" AND NOT SPP_CURSES_TARGET)
+    set(sources "")
+  endif()
+  set(${out} ${sources} PARENT_SCOPE)
+endfunction()
+
+# A file name that ends in an instruction set is compiled for it; it is called only after a run-time check.
+function(spp_simd_flags)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    return()
+  endif()
+  foreach(source ${ARGN})
+    if(source MATCHES "_avx2\\.c$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
+    elseif(source MATCHES "_avx512\\.c$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512vl;-mavx2;-mfma")
+    endif()
+  endforeach()
+endfunction()
+
+set_property(GLOBAL PROPERTY SPP_LIBRARIES "")
+
+# spp_folder(NAME DEPENDS...): static library spp_NAME; a folder without sources yet is skipped, and so is a
+# dependency on it.
+function(spp_folder folder)
+  spp_sources(sources ${folder})
+  if(NOT sources)
+    return()
+  endif()
+  spp_simd_flags(${sources})
+  add_library(spp_${folder} STATIC ${sources})
+  set_target_properties(spp_${folder} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(spp_${folder} PRIVATE spp_options PUBLIC Threads::Threads)
+  if(SPP_LIBM)
+    target_link_libraries(spp_${folder} PUBLIC ${SPP_LIBM})
+  endif()
+  foreach(depends ${ARGN})
+    if(TARGET spp_${depends})
+      target_link_libraries(spp_${folder} PUBLIC spp_${depends})
+    endif()
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY SPP_LIBRARIES spp_${folder})
+endfunction()
+
+# spp_program(FOLDER): the executable spplan, when its sources exist.
+function(spp_program folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+  if(NOT sources)
+    return()
+  endif()
+  get_property(libraries GLOBAL PROPERTY SPP_LIBRARIES)
+  add_executable(spplan ${sources})
+  target_link_libraries(spplan PRIVATE ${libraries} spp_options)
+  install(TARGETS spplan RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# Where data files are found: the build tree reads the sources' configs/, an installed program its own copy.
+target_compile_definitions(spp_options INTERFACE
+  SPP_CONFIG_DIR="${PROJECT_SOURCE_DIR}/configs"
+  SPP_INSTALLED_CONFIG_DIR="${CMAKE_INSTALL_FULL_DATADIR}/spplan/configs")

@@ -1,0 +1,3 @@
+if(EXISTS ${PROJECT_SOURCE_DIR}/configs)
+  install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/spplan/configs)
+endif()

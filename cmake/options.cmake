@@ -1,0 +1,19 @@
+# spp_options: what every target of ours is compiled with. Nothing here is exported to users of libspplan.
+add_library(spp_options INTERFACE)
+
+target_include_directories(spp_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+
+# POSIX 2008 and wcwidth under -std=c11.
+target_compile_definitions(spp_options INTERFACE _XOPEN_SOURCE=700)
+
+target_compile_options(spp_options INTERFACE $<$<COMPILE_LANGUAGE:C>:
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla>)
+if(SPP_WERROR)
+  target_compile_options(spp_options INTERFACE $<$<COMPILE_LANGUAGE:C>:-Werror>)
+endif()
+
+if(SPP_SANITIZE)
+  set(spp_sanitize_flags -fsanitize=${SPP_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(spp_options INTERFACE $<$<COMPILE_LANGUAGE:C>:${spp_sanitize_flags}>)
+  target_link_options(spp_options INTERFACE ${spp_sanitize_flags})
+endif()
