@@ -28,6 +28,8 @@ enum spp_attention_impl {
   SPP_ATTN_TE, /* cuDNN fused attention */
   SPP_ATTN_IMPL_COUNT
 };
+enum spp_method { SPP_METHOD_FULL, SPP_METHOD_LORA, SPP_METHOD_QLORA, SPP_METHOD_GALORE, SPP_METHOD_Q_GALORE, SPP_METHOD_COUNT };
+enum spp_mode { SPP_MODE_TRAIN, SPP_MODE_DPO, SPP_MODE_GRPO, SPP_MODE_INFER, SPP_MODE_COUNT };
 /* How the loss treats the logits; one row each in model/loss.c. */
 enum spp_loss_path {
   SPP_LOSS_HF_FULL,        /* bf16 logits, fp32 copy, cross_entropy */
@@ -56,6 +58,16 @@ enum spp_sp_split { SPP_SPLIT_FREE, SPP_SPLIT_GCD_KV }; /* who chooses Ulysses x
 enum spp_sharding { SPP_SHARDING_NONE, SPP_SHARDING_DEEPSPEED, SPP_SHARDING_FSDP, SPP_SHARDING_MEGATRON };
 enum spp_schedule { SPP_SCHEDULE_1F1B, SPP_SCHEDULE_INTERLEAVED, SPP_SCHEDULE_GPIPE, SPP_SCHEDULE_ZB_H1, SPP_SCHEDULE_ZB_H2, SPP_SCHEDULE_COUNT };
 
+/* What is padded to the framework's sequence multiple. */
+enum spp_pad_scope {
+  SPP_PAD_SEQUENCE,           /* the whole sequence, packed or not */
+  SPP_PAD_DOCUMENT_WITH_RING, /* each packed document, but only when there is a ring part */
+  SPP_PAD_DOCUMENT,           /* each packed document */
+  SPP_PAD_SCOPE_COUNT
+};
+/* Which pipeline stages get the layers left over by an equal split. */
+enum spp_stage_split { SPP_STAGE_REMAINDER_LAST, SPP_STAGE_REMAINDER_FIRST, SPP_STAGE_REMAINDER_INNER, SPP_STAGE_SPLIT_COUNT };
+
 /* Bytes per trainable parameter at one ZeRO stage, before division by the shard group. */
 struct spp_states {
   int weight_bytes;      /* copy the GEMMs read; at a stage that shards weights: the resident shard */
@@ -69,12 +81,17 @@ struct spp_states {
   bool supported;
 };
 
-enum { SPP_MAX_RULES = 48, SPP_MAX_LAUNCH = 64, SPP_MAX_SOURCES = 64 };
+enum { SPP_MAX_RULES = 48, SPP_MAX_LAUNCH = 64, SPP_MAX_SOURCES = 96, SPP_MAX_REFUSED_TYPES = 8 };
 
 struct spp_framework_rule {
   char id[48];       /* row of the table in model/rules.c */
   char version[64];  /* "ms-swift 3602360a" */
   char source[160];
+  int index;         /* in the rule table, resolved by the loader */
+};
+struct spp_framework_source { /* where a field of the file was read */
+  char key[48];
+  char text[200];
 };
 struct spp_launch_word {
   char when[64];  /* condition on layout/job fields, empty = always; e.g. "sp>1" */
@@ -83,11 +100,13 @@ struct spp_launch_word {
 
 struct spp_framework {
   char name[32], display[64], version[96];
-  bool trains; /* false: inference only (vllm) */
+  bool trains;   /* false: inference only (vllm) */
+  bool searched; /* among "any" frameworks; false: planned only when asked for by name */
 
   /* what may be searched */
   bool sp_kinds[SPP_SP_KIND_COUNT];
   enum spp_sp_split sp_split;
+  enum spp_sp_kind sp_kind_default; /* when the user gives a degree alone */
   bool kv_replication;  /* Ulysses may exceed the KV heads by repeating them */
   bool ring_needs_packing;
   enum spp_ring_impl ring_impl;
@@ -102,7 +121,20 @@ struct spp_framework {
   bool selective_is_op_level;  /* torchtitan: keeps matmul outputs instead of dropping modules */
   bool schedules[SPP_SCHEDULE_COUNT];
   bool losses[SPP_LOSS_CHOICE_COUNT];
-  bool lora, qlora, fp8;
+  bool methods[SPP_METHOD_COUNT];
+  bool modes[SPP_MODE_COUNT];
+  bool dtypes[SPP_DTYPE_COUNT];
+  bool attentions[SPP_ATTN_IMPL_COUNT];
+  char sp_refused_types[SPP_MAX_REFUSED_TYPES][32];   /* HF model_type prefixes without any sequence parallelism */
+  char ring_refused_types[SPP_MAX_REFUSED_TYPES][32]; /* without a ring part (linear attention layers) */
+
+  /* padding: a sequence (or each packed document) is padded to a multiple of pad_ulysses * sp without a ring or
+   * all-gather part, pad_ring * sp with one, times tp under Megatron SP where pad_tp; 0 = not at all */
+  int64_t pad_ulysses, pad_ring;
+  bool pad_tp;
+  enum spp_pad_scope pad_scope;
+  enum spp_stage_split stage_split;
+  int64_t stage_outer_layers; /* layers that embedding and head each count for when layers are split over stages */
 
   /* defaults */
   enum spp_kernels kernels;
@@ -117,14 +149,15 @@ struct spp_framework {
   bool keeps_logits_reference; /* outputs.logits stays alive through backward */
   int64_t vocab_multiple;      /* vocabulary padded to a multiple of this x tp; 1 = not padded */
   double lora_dropout_default;
-  bool lora_fp32_adapters, lora_autocast;
+  bool lora_fp32_adapters; /* unless a DeepSpeed engine (zero > 0 there) casts the whole module to 16 bit */
+  bool lora_autocast;
 
   /* memory */
   struct spp_states states[4];
   enum spp_sharding sharding;
   int64_t reduce_bucket_elements, allgather_bucket_elements; /* <= 0 with auto: hidden^2 rule */
   int64_t prefetch_elements, max_live_parameters;
-  bool bucket_auto; /* HF "auto": reduce h*h, prefetch 0.9 h*h */
+  bool bucket_auto; /* stage 3 with HF "auto": reduce h*h, prefetch 0.9 h*h elements */
   int bucket_copies;
   bool optimizer_foreach; /* torch foreach AdamW: one extra fp32 list at the step */
   bool optimizer_fused;
@@ -147,12 +180,20 @@ struct spp_framework {
   struct spp_framework_rule rules[SPP_MAX_RULES];
   int launch_count;
   struct spp_launch_word launch[SPP_MAX_LAUNCH];
+  int source_count;
+  struct spp_framework_source sources[SPP_MAX_SOURCES];
 };
 
+/* `name` is a name in config_dir/frameworks or the path of the user's own file (it has a '/' or ends in ".json"), which may
+ * start from a shipped one by "extends". Every numeric field must have a source. The framework lives in `arena`.
+ * SPP_ERR_INPUT: bad file, with JSON path and nearest key; SPP_ERR_USAGE: no such name, with the nearest. */
 enum spp_status spp_framework_load(const char *config_dir, const char *name, struct spp_arena *arena,
                                    const struct spp_framework **framework, struct spp_diag *diag);
 enum spp_status spp_framework_list(const char *config_dir, struct spp_arena *arena, const char *const **names, int *count,
                                    struct spp_diag *diag);
+
+/* Source text of a field ("loss_chunk_tokens", "states.3"), or NULL. */
+const char *spp_framework_source(const struct spp_framework *framework, const char *key);
 
 /* Lower-case words of the enums, as the contract spells them ("hybrid", "swift", "optimizer+params", ...). */
 const char *spp_sp_kind_name(enum spp_sp_kind kind);
@@ -163,6 +204,25 @@ const char *spp_loss_path_name(enum spp_loss_path path);
 const char *spp_loss_choice_name(enum spp_loss_choice choice);
 const char *spp_attention_impl_name(enum spp_attention_impl impl);
 const char *spp_schedule_name(enum spp_schedule schedule);
-const char *spp_recompute_module_name(int bit);
+const char *spp_recompute_module_name(int bit); /* bit number, 0 for SPP_RC_CORE_ATTN */
+const char *spp_kernels_name(enum spp_kernels kernels);
+const char *spp_method_name(enum spp_method method);
+const char *spp_mode_name(enum spp_mode mode);
+
+/* The inverse, for options and files: the value of a word, or -1. Defined in model/names.c. */
+int spp_sp_kind_find(const char *word);
+int spp_ring_impl_find(const char *word);
+int spp_kernels_find(const char *word);
+int spp_attention_impl_find(const char *word);
+int spp_loss_path_find(const char *word);
+int spp_loss_choice_find(const char *word);
+int spp_recompute_find(const char *word);
+int spp_recompute_module_find(const char *word); /* bit number */
+int spp_offload_find(const char *word);
+int spp_schedule_find(const char *word);
+int spp_method_find(const char *word);
+int spp_mode_find(const char *word);
+/* The known word nearest to `word` (edit distance, case ignored), or NULL when none is near. */
+const char *spp_name_nearest(const char *word, const char *const *names, int count);
 
 #endif

@@ -7,6 +7,8 @@
 struct spp_geometry {
   int64_t tp, pp, vpp, dp, ep, etp, su, sr, sp, m; /* m: micro-batches per step per replica */
   int64_t sequences;     /* b: sequences per micro-batch on one replica (DPO: chosen and rejected both) */
+  int64_t element_bytes; /* e: bytes of an activation element: 4 for fp32, else 2 */
+  int64_t pad_tokens;    /* the unit sequences (or packed documents) are padded to */
   int64_t padded_tokens; /* S: tokens of one sequence after the framework's padding */
   int64_t tokens;        /* T = b*S/sp: tokens a rank holds outside attention */
   int64_t attention_tokens; /* Tr = T*su */
@@ -21,7 +23,7 @@ struct spp_geometry {
   int64_t vocab_local;   /* vocabulary rows of one TP rank after padding */
   int64_t heads_local, kv_heads_local;           /* per TP rank; kv at least 1 */
   int64_t q_width, k_width, v_width, o_width;    /* elements per token of one TP rank */
-  int64_t ring_block_bytes; /* KVB: K and V block one hop carries, 16-bit */
+  int64_t ring_block_bytes; /* KVB: K and V block one hop carries: e T (k+v) rep */
   int64_t chunk_tokens;     /* zigzag chunk c = b*S/(2*sr) over all sequences */
   enum spp_loss_path loss_path;
   int64_t nodes;

@@ -10,7 +10,6 @@
 
 struct spp_calib;
 
-enum spp_method { SPP_METHOD_FULL, SPP_METHOD_LORA, SPP_METHOD_QLORA, SPP_METHOD_GALORE, SPP_METHOD_Q_GALORE, SPP_METHOD_COUNT };
 enum spp_optimizer {
   SPP_OPTIMIZER_ADAMW,      /* moments as the framework keeps them */
   SPP_OPTIMIZER_ADAMW_BF16, /* 16-bit moments */
@@ -20,15 +19,15 @@ enum spp_optimizer {
   SPP_OPTIMIZER_SGD,
   SPP_OPTIMIZER_COUNT
 };
-enum spp_mode { SPP_MODE_TRAIN, SPP_MODE_DPO, SPP_MODE_GRPO, SPP_MODE_INFER, SPP_MODE_COUNT };
 enum spp_objective { SPP_OBJECTIVE_THROUGHPUT, SPP_OBJECTIVE_MEMORY, SPP_OBJECTIVE_COST, SPP_OBJECTIVE_COUNT };
-enum spp_quant { SPP_QUANT_NF4, SPP_QUANT_NF4_DOUBLE, SPP_QUANT_GPTQ4, SPP_QUANT_INT8 };
+enum spp_quant { SPP_QUANT_NF4, SPP_QUANT_NF4_DOUBLE, SPP_QUANT_GPTQ4, SPP_QUANT_INT8, SPP_QUANT_COUNT };
 
 enum { SPP_UNSET = -1 };
 #define SPP_LORA_ALL_LINEAR 0xffffffffu
 enum { SPP_LORA_Q = 1, SPP_LORA_K = 2, SPP_LORA_V = 4, SPP_LORA_O = 8, SPP_LORA_GATE = 16, SPP_LORA_UP = 32, SPP_LORA_DOWN = 64 };
 
 /* Lengths of the documents packed into one sequence of seq_tokens; count 0 = one document of full length. */
+enum { SPP_PAD_TABLE = 18 };
 struct spp_documents {
   int64_t count;          /* documents over all packed sequences described */
   int64_t sequences;      /* packed sequences they fill */
@@ -36,7 +35,13 @@ struct spp_documents {
   double sum_squares;     /* sum of squared lengths, real */
   int64_t longest_tokens;
   const int64_t *lengths; /* count of them, for padding to 2*cp each; owned by the caller's arena */
+  int64_t padded_tokens[SPP_PAD_TABLE]; /* tokens when each document is padded to a multiple of 2^i */
 };
+/* Describe `count` documents packed into sequences of at most seq_tokens (longer ones are cut to it): fills every field.
+ * lengths are kept, not copied. */
+void spp_documents_measure(const int64_t *lengths, int64_t count, int64_t seq_tokens, struct spp_documents *documents);
+/* Tokens when each document is padded to a multiple of `unit`. */
+int64_t spp_documents_padded(const struct spp_documents *documents, int64_t unit);
 
 struct spp_job {
   const struct spp_arch *arch;
@@ -110,9 +115,11 @@ void spp_job_spec_clear(struct spp_job_spec *spec);
 enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct spp_framework *framework, struct spp_job *job,
                                 struct spp_diag *diag);
 
-const char *spp_method_name(enum spp_method method);
 const char *spp_optimizer_name(enum spp_optimizer optimizer);
-const char *spp_mode_name(enum spp_mode mode);
 const char *spp_objective_name(enum spp_objective objective);
+const char *spp_quant_name(enum spp_quant quant); /* "nf4", "nf4-double", "gptq4", "int8" */
+int spp_optimizer_find(const char *word);
+int spp_objective_find(const char *word);
+int spp_quant_find(const char *word);
 
 #endif

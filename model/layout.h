@@ -56,6 +56,12 @@ int spp_rules_check(const struct spp_job *job, const struct spp_layout *layout, 
 int spp_rules_first(const struct spp_job *job, const struct spp_layout *layout);
 const char *spp_rule_id(int index);
 int spp_rule_count(void);
+int spp_rule_find(const char *id); /* or -1 */
+/* Degrees a rule is about: spp_rules_first_of looks only at rules about one of `axes`. */
+enum spp_axis { SPP_AXIS_SP = 1 << 0, SPP_AXIS_TP = 1 << 1, SPP_AXIS_EP = 1 << 2 };
+int spp_rules_first_of(const struct spp_job *job, const struct spp_layout *layout, unsigned axes);
+/* Words for rule `index`, which the layout breaks. */
+void spp_rule_explain(const struct spp_job *job, const struct spp_layout *layout, int index, struct spp_violation *violation);
 
 /* "TP 2 x DP 4 · SP 4 (Ulysses 4) · ZeRO-3 · full recompute · micro-batch 1 x 4"; returns buf. */
 const char *spp_layout_describe(const struct spp_job *job, const struct spp_layout *layout, char *buf, size_t size);
