@@ -8,14 +8,18 @@ static const struct {
   const char *word; /* part of the weight's name */
   unsigned bit;
 } targets[] = {
-    {"q_proj", SPP_LORA_Q},       {"q_a_proj", SPP_LORA_Q},   {"q_b_proj", SPP_LORA_Q},   {"k_proj", SPP_LORA_K},
-    {"v_proj", SPP_LORA_V},       {"kv_a_proj", SPP_LORA_K},  {"kv_b_proj", SPP_LORA_V},  {"qkv", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V},
-    {"o_proj", SPP_LORA_O},       {"gate_up", SPP_LORA_GATE | SPP_LORA_UP},               {"gate_proj", SPP_LORA_GATE},
-    {"up_proj", SPP_LORA_UP},     {"down_proj", SPP_LORA_DOWN},
+    {"q_proj", SPP_LORA_Q},       {"q_a_proj", SPP_LORA_Q},
+    {"q_b_proj", SPP_LORA_Q},     {"k_proj", SPP_LORA_K},
+    {"v_proj", SPP_LORA_V},       {"kv_a_proj", SPP_LORA_K},
+    {"kv_b_proj", SPP_LORA_V},    {"qkv", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V},
+    {"o_proj", SPP_LORA_O},       {"gate_up", SPP_LORA_GATE | SPP_LORA_UP},
+    {"gate_proj", SPP_LORA_GATE}, {"up_proj", SPP_LORA_UP},
+    {"down_proj", SPP_LORA_DOWN},
 };
 
 static bool lora_targets_weight(const struct spp_weight *w, unsigned chosen) {
-  if (!w->linear || w->role == SPP_ROLE_HEAD || w->role == SPP_ROLE_ROUTER || w->role == SPP_ROLE_EMBEDDING) return false;
+  if (!w->linear || w->role == SPP_ROLE_HEAD || w->role == SPP_ROLE_ROUTER || w->role == SPP_ROLE_EMBEDDING)
+    return false;
   if (chosen == SPP_LORA_ALL_LINEAR) return true;
   for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
     if (strstr(w->name, targets[i].word)) return (targets[i].bit & chosen) != 0;
@@ -29,7 +33,9 @@ static void add_lora(struct spp_weight_sums *s, const struct spp_weight *w) {
     return;
   }
   s->lora_split += w->split == SPP_SPLIT_OUTPUT ? w->rows : w->split == SPP_SPLIT_INPUT ? w->cols : 0;
-  s->lora_replicated += w->split == SPP_SPLIT_OUTPUT ? w->cols : w->split == SPP_SPLIT_INPUT ? w->rows : w->rows + w->cols;
+  s->lora_replicated += w->split == SPP_SPLIT_OUTPUT  ? w->cols
+                        : w->split == SPP_SPLIT_INPUT ? w->rows
+                                                      : w->rows + w->cols;
 }
 
 static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, unsigned lora_targets) {

@@ -1,6 +1,6 @@
-/* How the elements of a model spread over ranks: sums over the weight rows, made once per job so that the search's path
- * never walks the rows. Sources: NVIDIA/Megatron-LM megatron/core/tensor_parallel/layers.py (column and row parallel),
- * huggingface/peft tuners/lora (A [r, in], B [out, r]). */
+/* How the elements of a model spread over ranks: sums over the weight rows, made once per job so that the
+ * search's path never walks the rows. Sources: NVIDIA/Megatron-LM megatron/core/tensor_parallel/layers.py
+ * (column and row parallel), huggingface/peft tuners/lora (A [r, in], B [out, r]). */
 #ifndef SPP_MODEL_SHARDS_H
 #define SPP_MODEL_SHARDS_H
 
@@ -8,10 +8,13 @@
 
 struct spp_weight_sums {
   int64_t split;      /* elements divided by tp */
-  int64_t replicated; /* elements every tensor-parallel rank holds: norms, router, biases of row-parallel outputs */
-  int64_t norm;       /* the part of `replicated` that Megatron sequence parallelism all-reduces over tp: norms, router */
-  int64_t expert;     /* elements divided by ep and etp */
-  int64_t quantised;  /* elements of `split` + `replicated` that QLoRA stores in 4 bits: linears but the head */
+  int64_t replicated; /* elements every tensor-parallel rank holds: norms, router, biases of row-parallel
+                         outputs */
+  int64_t norm;   /* the part of `replicated` that Megatron sequence parallelism all-reduces over tp: norms,
+                     router */
+  int64_t expert; /* elements divided by ep and etp */
+  int64_t
+      quantised; /* elements of `split` + `replicated` that QLoRA stores in 4 bits: linears but the head */
   int64_t quantised_expert;
   /* LoRA: trainable elements per unit of rank over the chosen targets */
   int64_t lora_split, lora_replicated, lora_expert;
@@ -25,12 +28,17 @@ struct spp_model_sums {
 void spp_model_sums_count(const struct spp_arch *arch, unsigned lora_targets, struct spp_model_sums *sums);
 
 /* Elements on one rank. */
-static inline int64_t spp_sums_dense(const struct spp_weight_sums *s, int64_t tp) { return s->split / tp + s->replicated; }
-static inline int64_t spp_sums_expert(const struct spp_weight_sums *s, int64_t ep, int64_t etp) { return s->expert / (ep * etp); }
+static inline int64_t spp_sums_dense(const struct spp_weight_sums *s, int64_t tp) {
+  return s->split / tp + s->replicated;
+}
+static inline int64_t spp_sums_expert(const struct spp_weight_sums *s, int64_t ep, int64_t etp) {
+  return s->expert / (ep * etp);
+}
 static inline int64_t spp_sums_lora_dense(const struct spp_weight_sums *s, int64_t tp, int64_t rank) {
   return rank * (s->lora_split / tp + s->lora_replicated);
 }
-static inline int64_t spp_sums_lora_expert(const struct spp_weight_sums *s, int64_t ep, int64_t etp, int64_t rank) {
+static inline int64_t spp_sums_lora_expert(const struct spp_weight_sums *s, int64_t ep, int64_t etp,
+                                           int64_t rank) {
   return rank * (s->lora_expert / (ep * etp));
 }
 

@@ -1,0 +1,186 @@
+/* Data parallelism and sharded states: gradients reduced, parameters gathered.
+ * Sources: deepspeedai/DeepSpeed runtime/zero/stage_1_and_2.py (stage 2 reduces every micro-batch),
+ * stage3.py; NVIDIA/Megatron-LM core/distributed/distributed_data_parallel.py,
+ * core/optimizer/distrib_optimizer.py; PyTorch FSDP: all-gather forward and backward, reduce-scatter per
+ * micro-batch. */
+#include "model/comm_internal.h"
+
+/* One population of parameters: dense ones, or experts, which replicate over a smaller group. */
+struct population {
+  const char *gradients, *parameters, *copies;
+  int64_t trainable, gathered_bytes; /* elements; bytes of the weights as they travel */
+  int64_t group, stride;             /* ranks that hold the same parameters */
+};
+
+static bool trains_all(const struct spp_job *job) {
+  return job->method == SPP_METHOD_FULL || job->method == SPP_METHOD_GALORE ||
+         job->method == SPP_METHOD_Q_GALORE;
+}
+
+/* Quantised bases travel packed. Bytes per 4096 elements, scales included: NF4 with fp32 absmax per 64
+ * (bitsandbytes functional.py quantize_4bit), with double quantisation (4.126953125 bits), GPTQ 4-bit with
+ * group 128 (fp16 scale and 4-bit zero), int8 with one fp32 scale per row (left out, under 0.1 %). */
+static int64_t quantised_bytes(enum spp_quant quant, int64_t elements) {
+  static const int64_t per_4096[] = {[SPP_QUANT_NF4] = 2304,
+                                     [SPP_QUANT_NF4_DOUBLE] = 2113,
+                                     [SPP_QUANT_GPTQ4] = 2128,
+                                     [SPP_QUANT_INT8] = 4096};
+  return (int64_t)((double)elements / 4096.0 * (double)per_4096[quant]);
+}
+
+static int64_t travel_bytes(const struct spp_comm_context *c, int64_t elements, int64_t quantised) {
+  const struct spp_states *states = &c->job->framework->states[c->layout->zero];
+  int64_t element = states->gather_bytes ? states->gather_bytes : c->element_bytes;
+  if (c->job->method != SPP_METHOD_QLORA) return spp_sat_mul(elements, element);
+  return spp_sat_add(spp_sat_mul(elements - quantised, element), quantised_bytes(c->job->quant, quantised));
+}
+
+static void count_dense(const struct spp_comm_context *c, struct population *p) {
+  const struct spp_model_sums *sums = &c->job->sums;
+  const struct spp_weight_sums *outer[4];
+  int n = 0;
+  if (c->stage->first) outer[n++] = &sums->embedding;
+  if (c->stage->first) outer[n++] = &sums->vision;
+  if (c->stage->last) outer[n++] = &sums->head;
+  if (c->stage->last) outer[n++] = &sums->other;
+  int64_t tp = c->g->tp, elements = 0, quantised = 0, adapters = 0;
+  for (int i = 0; i < n; i++)
+    elements += spp_sums_dense(outer[i], tp);
+  if (c->stage->last && !c->stage->first && c->job->arch->tied)
+    elements += spp_sums_dense(&sums->embedding, tp);
+  for (int k = 0; k < c->job->arch->kind_count; k++) {
+    int64_t layers = c->stage->kind_layers[k];
+    elements += layers * spp_sums_dense(&sums->kinds[k], tp);
+    quantised += layers * (sums->kinds[k].quantised / tp);
+    adapters += layers * spp_sums_lora_dense(&sums->kinds[k], tp, c->job->lora_rank);
+  }
+  int64_t frozen_vision =
+      c->stage->first && !c->job->vision_trainable ? spp_sums_dense(&sums->vision, tp) : 0;
+  p->trainable = trains_all(c->job) ? elements - frozen_vision : adapters;
+  p->gathered_bytes = travel_bytes(c, elements, quantised);
+}
+
+static void count_experts(const struct spp_comm_context *c, struct population *p) {
+  int64_t ep = c->g->ep, etp = c->g->etp, elements = 0, quantised = 0, adapters = 0;
+  for (int k = 0; k < c->job->arch->kind_count; k++) {
+    const struct spp_weight_sums *s = &c->job->sums.kinds[k];
+    int64_t layers = c->stage->kind_layers[k];
+    elements += layers * spp_sums_expert(s, ep, etp);
+    quantised += layers * (s->quantised_expert / (ep * etp));
+    adapters += layers * spp_sums_lora_expert(s, ep, etp, c->job->lora_rank);
+  }
+  p->trainable = trains_all(c->job) ? elements : adapters;
+  p->gathered_bytes = travel_bytes(c, elements, quantised);
+}
+
+static void emit_state_op(const struct spp_comm_context *c, enum spp_collective kind, const char *what,
+                          int64_t whole_bytes, int64_t ranks, int64_t stride, enum spp_pass pass,
+                          int64_t count, enum spp_overlap overlap) {
+  int64_t once = whole_bytes - spp_ceil_div(whole_bytes, ranks); /* (ranks-1)/ranks, rounded down */
+  struct spp_comm_op op = {.op = kind,
+                           .what = what,
+                           .group = SPP_GROUP_DP,
+                           .ranks = ranks,
+                           .stride = stride,
+                           .pass = pass,
+                           .per = pass == SPP_PASS_STEP || count == 1 ? SPP_PER_STEP : SPP_PER_MICRO_BATCH,
+                           .count_per_step = count,
+                           .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
+                           .messages = 1,
+                           .message_bytes = whole_bytes,
+                           .overlap = overlap};
+  if (ranks > 1) spp_comm_emit(c, op);
+}
+
+static bool overlaps(const struct spp_comm_context *c, bool framework_does) {
+  return c->job->overlap == SPP_UNSET ? framework_does : c->job->overlap != 0;
+}
+
+/* Stage 3: weights gathered for each forward, again for backward, gradients scattered, every micro-batch. */
+static void emit_full_shard(const struct spp_comm_context *c, const struct population *p, int64_t shard,
+                            int64_t reduce_bytes) {
+  enum spp_overlap gather_hides =
+      overlaps(c, c->job->framework->overlap_param_gather) ? SPP_OVERLAP_FORWARD : SPP_OVERLAP_NONE;
+  enum spp_overlap backward_hides =
+      overlaps(c, c->job->framework->overlap_grad_reduce) ? SPP_OVERLAP_BACKWARD : SPP_OVERLAP_NONE;
+  int64_t m = c->g->m;
+  emit_state_op(c, SPP_ALL_GATHER, p->parameters, p->gathered_bytes, shard, p->stride, SPP_PASS_FORWARD,
+                spp_sat_mul(c->forwards, m), gather_hides);
+  emit_state_op(c, SPP_ALL_GATHER, p->parameters, p->gathered_bytes, shard, p->stride, SPP_PASS_BACKWARD, m,
+                gather_hides == SPP_OVERLAP_NONE ? SPP_OVERLAP_NONE : SPP_OVERLAP_BACKWARD);
+  emit_state_op(c, SPP_REDUCE_SCATTER, p->gradients, reduce_bytes, shard, p->stride, SPP_PASS_BACKWARD, m,
+                backward_hides);
+}
+
+static void emit_population(const struct spp_comm_context *c, const struct population *p) {
+  const struct spp_framework *f = c->job->framework;
+  const struct spp_states *states = &f->states[c->layout->zero];
+  int64_t replicas = c->layout->dp_replicate > 0 ? c->layout->dp_replicate : 1;
+  int64_t shard = p->group / replicas > 0 ? p->group / replicas : 1;
+  int64_t grad = c->job->grads_bytes != SPP_UNSET ? c->job->grads_bytes
+                 : states->reduce_bytes           ? states->reduce_bytes
+                                                  : states->grad_bytes;
+  int64_t reduced = spp_sat_mul(p->trainable, grad);
+  enum spp_overlap hides = overlaps(c, f->overlap_grad_reduce) ? SPP_OVERLAP_BACKWARD : SPP_OVERLAP_NONE;
+  if (!states->shard_optimizer) {
+    emit_state_op(c, SPP_ALL_REDUCE, p->gradients, reduced, p->group, p->stride, SPP_PASS_BACKWARD, 1, hides);
+    return;
+  }
+  if (states->shard_weights) {
+    emit_full_shard(c, p, shard, reduced);
+  } else {
+    /* DeepSpeed stage 2 scatters gradients in every micro-batch; the others once, at the accumulation
+     * boundary. */
+    int64_t times = states->shard_grads ? c->g->m : 1;
+    emit_state_op(c, SPP_REDUCE_SCATTER, p->gradients, reduced, shard, p->stride, SPP_PASS_BACKWARD, times,
+                  hides);
+    int64_t updated =
+        spp_sat_mul(p->trainable, states->gather_bytes ? states->gather_bytes : c->element_bytes);
+    emit_state_op(c, SPP_ALL_GATHER, p->parameters, updated, shard, p->stride, SPP_PASS_STEP, 1,
+                  overlaps(c, f->overlap_param_gather) ? SPP_OVERLAP_FORWARD : SPP_OVERLAP_NONE);
+  }
+  if (replicas > 1) /* HSDP: shards are summed over the replicas */
+    emit_state_op(c, SPP_ALL_REDUCE, p->copies, reduced / shard, replicas, p->stride * shard,
+                  SPP_PASS_BACKWARD, states->shard_weights || states->shard_grads ? c->g->m : 1, hides);
+}
+
+/* Tied embedding with a pipeline: first and last stage each hold a copy and sum its gradient. */
+static void emit_tied_embedding(const struct spp_comm_context *c, int64_t grad_bytes) {
+  if (c->g->pp == 1 || !c->job->arch->tied || !trains_all(c->job) || (!c->stage->first && !c->stage->last))
+    return;
+  int64_t bytes = spp_sat_mul(spp_sums_dense(&c->job->sums.embedding, c->g->tp), grad_bytes);
+  struct spp_comm_op op = {.op = SPP_ALL_REDUCE,
+                           .what = "tied embedding gradients",
+                           .group = SPP_GROUP_PP,
+                           .ranks = 2,
+                           .stride = (c->g->pp - 1) * c->g->tp * c->g->sp * c->layout->dp,
+                           .pass = SPP_PASS_STEP,
+                           .per = SPP_PER_STEP,
+                           .count_per_step = 1,
+                           .sent_bytes = bytes,
+                           .messages = 1,
+                           .message_bytes = bytes,
+                           .overlap = SPP_OVERLAP_NONE};
+  spp_comm_emit(c, op);
+}
+
+void spp_comm_emit_states(const struct spp_comm_context *c) {
+  struct population dense = {.gradients = "gradients",
+                             .parameters = "parameters",
+                             .copies = "gradient shards",
+                             .group = c->g->dense_group,
+                             .stride = c->g->tp};
+  count_dense(c, &dense);
+  emit_population(c, &dense);
+  if (c->moe_layers > 0) {
+    struct population experts = {.gradients = "expert gradients",
+                                 .parameters = "expert parameters",
+                                 .copies = "expert gradient shards",
+                                 .group = c->g->expert_group,
+                                 .stride = c->g->ep * c->g->etp};
+    count_experts(c, &experts);
+    emit_population(c, &experts);
+  }
+  const struct spp_states *states = &c->job->framework->states[c->layout->zero];
+  emit_tied_embedding(c, c->job->grads_bytes != SPP_UNSET ? c->job->grads_bytes : states->grad_bytes);
+}

@@ -1,0 +1,147 @@
+/* Tensor parallelism, with and without Megatron sequence parallelism, and the pipeline's sends.
+ * Sources: NVIDIA/Megatron-LM megatron/core/tensor_parallel/layers.py, mappings.py, cross_entropy.py;
+ * megatron/core/pipeline_parallel/schedules.py get_tensor_shapes. */
+#include "model/comm_internal.h"
+
+static struct spp_comm_op tp_op(const struct spp_comm_context *c, enum spp_collective kind, const char *what,
+                                int64_t whole_bytes, enum spp_per per) {
+  int64_t tp = c->g->tp;
+  int64_t once = spp_sat_mul(whole_bytes / tp, tp - 1); /* gather or scatter; a reduce is both */
+  return (struct spp_comm_op){.op = kind,
+                              .what = what,
+                              .group = SPP_GROUP_TP,
+                              .ranks = tp,
+                              .stride = 1,
+                              .per = per,
+                              .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
+                              .messages = 1,
+                              .message_bytes = whole_bytes,
+                              .overlap = c->job->framework->overlap_tp ? SPP_OVERLAP_GEMM : SPP_OVERLAP_NONE};
+}
+
+static void emit_pass(const struct spp_comm_context *c, struct spp_comm_op op, enum spp_pass pass,
+                      int64_t count, int64_t *layer_bytes) {
+  op.pass = pass;
+  op.count_per_step = count;
+  spp_comm_emit(c, op);
+  if (layer_bytes) *layer_bytes = spp_sat_add(*layer_bytes, op.sent_bytes);
+}
+
+/* One column-parallel + row-parallel pair (attention or MLP). Without sequence parallelism an all-reduce
+ * after the row part and one of the input gradient; with it gathers and scatters, and the sharded input
+ * gathered again for the weight gradient when those weights are trained. */
+static void emit_pair(const struct spp_comm_context *c, const char *into, const char *out,
+                      struct spp_pass_counts n, int64_t *forward_bytes, int64_t *backward_bytes) {
+  int64_t whole = spp_sat_mul(c->g->tokens, c->job->arch->hidden * c->element_bytes);
+  if (!c->layout->megatron_sp) {
+    struct spp_comm_op reduce = tp_op(c, SPP_ALL_REDUCE, out, whole, SPP_PER_LAYER);
+    emit_pass(c, reduce, SPP_PASS_FORWARD, n.forward, forward_bytes);
+    emit_pass(c, reduce, SPP_PASS_RECOMPUTE, n.recompute, NULL);
+    reduce.what = into;
+    emit_pass(c, reduce, SPP_PASS_BACKWARD, n.backward, backward_bytes);
+    return;
+  }
+  struct spp_comm_op gather = tp_op(c, SPP_ALL_GATHER, into, whole, SPP_PER_LAYER);
+  struct spp_comm_op scatter = tp_op(c, SPP_REDUCE_SCATTER, out, whole, SPP_PER_LAYER);
+  emit_pass(c, gather, SPP_PASS_FORWARD, n.forward, forward_bytes);
+  emit_pass(c, scatter, SPP_PASS_FORWARD, n.forward, forward_bytes);
+  emit_pass(c, gather, SPP_PASS_RECOMPUTE, n.recompute, NULL);
+  emit_pass(c, scatter, SPP_PASS_RECOMPUTE, n.recompute, NULL);
+  scatter.what = into;
+  gather.what = out;
+  emit_pass(c, gather, SPP_PASS_BACKWARD, n.backward, backward_bytes);
+  emit_pass(c, scatter, SPP_PASS_BACKWARD, n.backward, backward_bytes);
+  if (c->job->method != SPP_METHOD_FULL && c->job->method != SPP_METHOD_GALORE) return;
+  gather.what = into; /* again, for the weight gradient */
+  emit_pass(c, gather, SPP_PASS_BACKWARD, n.backward, backward_bytes);
+}
+
+/* Embedding output on the first stage; head input, its gradients and the vocab-parallel loss on the last. */
+static void emit_ends(const struct spp_comm_context *c) {
+  int64_t whole = spp_sat_mul(c->g->tokens, c->job->arch->hidden * c->element_bytes);
+  int64_t forward = spp_sat_mul(c->forwards, c->g->m), backward = c->trains ? c->g->m : 0;
+  bool sp = c->layout->megatron_sp;
+  if (c->stage->first) {
+    struct spp_comm_op out =
+        tp_op(c, sp ? SPP_REDUCE_SCATTER : SPP_ALL_REDUCE, "embedding output", whole, SPP_PER_MICRO_BATCH);
+    emit_pass(c, out, SPP_PASS_FORWARD, forward, NULL);
+    if (sp) { /* its gradient is gathered for the vocabulary shards */
+      struct spp_comm_op back = tp_op(c, SPP_ALL_GATHER, "embedding output", whole, SPP_PER_MICRO_BATCH);
+      emit_pass(c, back, SPP_PASS_BACKWARD, backward, NULL);
+    }
+  }
+  if (!c->stage->last) return;
+  struct spp_comm_op gather = tp_op(c, SPP_ALL_GATHER, "head input", whole, SPP_PER_MICRO_BATCH);
+  struct spp_comm_op back =
+      tp_op(c, sp ? SPP_REDUCE_SCATTER : SPP_ALL_REDUCE, "head input", whole, SPP_PER_MICRO_BATCH);
+  if (sp) {
+    emit_pass(c, gather, SPP_PASS_FORWARD, forward, NULL);
+    emit_pass(c, gather, SPP_PASS_BACKWARD, backward, NULL);
+  }
+  emit_pass(c, back, SPP_PASS_BACKWARD, backward, NULL);
+  if (c->g->loss_path != SPP_LOSS_VOCAB_PARALLEL) return;
+  struct spp_comm_op loss = tp_op(c, SPP_ALL_REDUCE, "loss statistics",
+                                  spp_sat_mul(c->g->tokens, (int64_t)sizeof(float)), SPP_PER_MICRO_BATCH);
+  emit_pass(c, loss, SPP_PASS_FORWARD, spp_sat_mul(3, forward),
+            NULL); /* maximum, target logit, sum of exponentials */
+}
+
+/* Gradients of norms and router, computed from a shard of the tokens each: summed over tp once a step. */
+static void emit_norm_gradients(const struct spp_comm_context *c) {
+  if (!c->layout->megatron_sp || !c->trains || c->job->method == SPP_METHOD_LORA ||
+      c->job->method == SPP_METHOD_QLORA)
+    return;
+  int64_t elements = c->stage->last ? c->job->sums.other.norm : 0;
+  for (int k = 0; k < c->job->arch->kind_count; k++)
+    elements += c->stage->kind_layers[k] * c->job->sums.kinds[k].norm;
+  int grad = c->job->grads_bytes == SPP_UNSET ? c->job->framework->states[c->layout->zero].grad_bytes
+                                              : c->job->grads_bytes;
+  struct spp_comm_op op =
+      tp_op(c, SPP_ALL_REDUCE, "norm gradients", spp_sat_mul(elements, grad), SPP_PER_STEP);
+  op.overlap = SPP_OVERLAP_NONE;
+  emit_pass(c, op, SPP_PASS_STEP, 1, NULL);
+}
+
+void spp_comm_emit_tensor_parallel(const struct spp_comm_context *c) {
+  if (c->g->tp == 1) return;
+  int64_t forward = 0, backward = 0;
+  struct spp_pass_counts attention = spp_comm_layer_counts(c, c->layers, c->full_layers, 0);
+  emit_pair(c, "attention input", "attention projection", attention, &forward, &backward);
+  /* A MoE layer with sequence parallelism dispatches its own shard of the tokens: no pair around the experts.
+   */
+  int64_t pairs = c->layout->megatron_sp ? c->layers - c->moe_layers : c->layers;
+  int64_t full = c->layout->megatron_sp ? c->full_layers - c->full_moe_layers : c->full_layers;
+  struct spp_pass_counts mlp = spp_comm_layer_counts(c, pairs, full, SPP_RC_MLP);
+  if (pairs > 0) emit_pair(c, "mlp input", "mlp output", mlp, &forward, &backward);
+  c->comm->layer_forward_bytes[SPP_GROUP_TP] = forward;
+  c->comm->layer_backward_bytes[SPP_GROUP_TP] = c->trains ? backward : 0;
+  emit_ends(c);
+  emit_norm_gradients(c);
+}
+
+/* Point to point between stages: every chunk sends its output forward and its input gradient back, but for
+ * the ends of the pipeline. Sharded over tp with Megatron SP. */
+void spp_comm_emit_pipeline(const struct spp_comm_context *c) {
+  const struct spp_geometry *g = c->g;
+  if (g->pp == 1) return;
+  int64_t bytes = spp_sat_mul(g->stream_tokens, c->job->arch->hidden * c->element_bytes);
+  struct spp_comm_op op = {.op = SPP_SEND_RECV,
+                           .what = "stage output",
+                           .group = SPP_GROUP_PP,
+                           .ranks = g->pp,
+                           .stride = g->tp * g->sp * c->layout->dp,
+                           .pass = SPP_PASS_FORWARD,
+                           .per = SPP_PER_MICRO_BATCH,
+                           .sent_bytes = bytes,
+                           .messages = 1,
+                           .message_bytes = bytes,
+                           .overlap = c->job->framework->overlap_pp ? SPP_OVERLAP_FORWARD : SPP_OVERLAP_NONE};
+  op.count_per_step = spp_sat_mul(c->forwards * (g->vpp - (c->stage->last ? 1 : 0)), g->m);
+  spp_comm_emit(c, op);
+  if (!c->trains) return;
+  op.what = "stage input gradient";
+  op.pass = SPP_PASS_BACKWARD;
+  op.count_per_step = spp_sat_mul(g->vpp - (c->stage->first ? 1 : 0), g->m);
+  op.overlap = c->job->framework->overlap_pp ? SPP_OVERLAP_BACKWARD : SPP_OVERLAP_NONE;
+  spp_comm_emit(c, op);
+}
