@@ -6,7 +6,7 @@
 enum { MAX_LENGTH = 64 };
 
 static char fold(char c) {
-  if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
+  if (c >= 'A' && c <= 'Z') return (char)(c | 0x20);
   return c == '_' ? '-' : c;
 }
 

@@ -70,9 +70,8 @@ void spp_table_end_row(struct spp_table *table) {
     spp_table_cell(table, "");
 }
 
+/* Widest cell of each column; widths are zero before. */
 static void measure(const struct spp_table *table, int *widths) {
-  for (int i = 0; i < table->columns; i++)
-    widths[i] = 0;
   for (int i = 0; i < table->count; i++) {
     int width = spp_utf8_width(table->cells[i]), column = i % table->columns;
     if (width > widths[column]) widths[column] = width;
@@ -126,7 +125,7 @@ static void print_row(const struct spp_table *table, int first, const int *width
 }
 
 void spp_table_print(const struct spp_table *table, int indent, int max_width, struct spp_str *out) {
-  int widths[SPP_TABLE_MAX_COLUMNS];
+  int widths[SPP_TABLE_MAX_COLUMNS] = {0};
   if (table->failed) out->failed = true;
   if (table->columns == 0 || table->failed) return;
   measure(table, widths);

@@ -123,7 +123,7 @@ enum spp_status spp_tokens_parse(const char *text, const char *what, int64_t min
   if (strcmp(number.rest, "k") == 0 || strcmp(number.rest, "K") == 0)
     scale = 1024;
   else if (strcmp(number.rest, "m") == 0 || strcmp(number.rest, "M") == 0)
-    scale = 1024 * 1024;
+    scale = INT64_C(1024) * 1024;
   else if (*number.rest)
     return refuse(diag, text, what, "is not a number of tokens", hint);
   int64_t value;

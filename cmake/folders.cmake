@@ -69,7 +69,6 @@ function(spp_program folder)
   install(TARGETS spplan RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# Where data files are found: the build tree reads the sources' configs/, an installed program its own copy.
-target_compile_definitions(spp_options INTERFACE
-  SPP_CONFIG_DIR="${PROJECT_SOURCE_DIR}/configs"
-  SPP_INSTALLED_CONFIG_DIR="${CMAKE_INSTALL_FULL_DATADIR}/spplan/configs")
+# Where data files are found by a program that is not installed; base/paths.c tells the rest.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/base/paths.c PROPERTIES
+  COMPILE_DEFINITIONS "SPP_CONFIG_DIR=\"${PROJECT_SOURCE_DIR}/configs\"")
