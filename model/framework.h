@@ -53,7 +53,20 @@ enum spp_recompute_module {
   SPP_RC_MOE = 1 << 5,
   SPP_RC_SHARED_EXPERTS = 1 << 6
 };
-enum spp_offload { SPP_OFFLOAD_NONE, SPP_OFFLOAD_OPTIMIZER, SPP_OFFLOAD_OPTIMIZER_PARAMS, SPP_OFFLOAD_ACTIVATIONS, SPP_OFFLOAD_COUNT };
+enum spp_offload {
+  SPP_OFFLOAD_NONE,
+  SPP_OFFLOAD_OPTIMIZER,
+  SPP_OFFLOAD_OPTIMIZER_PARAMS,
+  SPP_OFFLOAD_ACTIVATIONS, /* layer inputs kept by recompute */
+  SPP_OFFLOAD_OPTIMIZER_ACTIVATIONS,        /* "optimizer+activations" */
+  SPP_OFFLOAD_OPTIMIZER_PARAMS_ACTIVATIONS, /* "optimizer+params+activations" */
+  SPP_OFFLOAD_COUNT
+};
+static inline bool spp_offload_optimizer(enum spp_offload o) { return o != SPP_OFFLOAD_NONE && o != SPP_OFFLOAD_ACTIVATIONS; }
+static inline bool spp_offload_params(enum spp_offload o) {
+  return o == SPP_OFFLOAD_OPTIMIZER_PARAMS || o == SPP_OFFLOAD_OPTIMIZER_PARAMS_ACTIVATIONS;
+}
+static inline bool spp_offload_activations(enum spp_offload o) { return o >= SPP_OFFLOAD_ACTIVATIONS; }
 enum spp_sp_split { SPP_SPLIT_FREE, SPP_SPLIT_GCD_KV }; /* who chooses Ulysses x ring of a given degree */
 enum spp_sharding { SPP_SHARDING_NONE, SPP_SHARDING_DEEPSPEED, SPP_SHARDING_FSDP, SPP_SHARDING_MEGATRON };
 enum spp_schedule { SPP_SCHEDULE_1F1B, SPP_SCHEDULE_INTERLEAVED, SPP_SCHEDULE_GPIPE, SPP_SCHEDULE_ZB_H1, SPP_SCHEDULE_ZB_H2, SPP_SCHEDULE_COUNT };
