@@ -1,0 +1,105 @@
+#include "kernels/attention.h"
+
+#include "kernels/attention_impl.h"
+#include "kernels/table.h"
+
+#include <math.h>
+
+static const char *shape_fault(const struct spp_attn_shape *s) {
+  if (s->q_tokens < 0 || s->kv_tokens < 0) return "the number of tokens is negative";
+  if (s->q_tokens > INT32_MAX || s->kv_tokens > INT32_MAX) return "there are more than 2^31 - 1 tokens";
+  if (s->kv_heads < 1 || s->q_heads < 1) return "there are no heads";
+  if (s->q_heads % s->kv_heads != 0) return "the query heads are not a multiple of the key heads";
+  if (s->head_dim < 8 || s->head_dim > SPP_ATTN_MAX_HEAD_DIM || s->head_dim % 8 != 0)
+    return "the head dimension is not a multiple of 8 from 8 to 256";
+  if (!(s->scale > 0.0F) || !isfinite(s->scale)) return "the scale is not positive";
+  return spp_mask_fault(&s->mask, s->q_tokens, s->kv_tokens);
+}
+
+static const char *rows_fault(const struct spp_rows *x, int64_t heads, const struct spp_attn_shape *s) {
+  return x->row_stride < heads * s->head_dim ? "a row stride is shorter than a row" : NULL;
+}
+
+static enum spp_status refuse(const char *fault, struct spp_diag *diag) {
+  return spp_diag_set(diag, SPP_ERR_INPUT, "attention", NULL, "%s", fault);
+}
+
+static const char *forward_fault(const struct spp_attn_forward *a) {
+  const struct spp_attn_shape *s = &a->shape;
+  const char *fault = shape_fault(s);
+  if (!fault) fault = rows_fault(&a->q, s->q_heads, s);
+  if (!fault) fault = rows_fault(&a->k, s->kv_heads, s);
+  if (!fault) fault = rows_fault(&a->v, s->kv_heads, s);
+  if (!fault) fault = rows_fault(&a->out, s->q_heads, s);
+  if (!fault && a->lse.head_stride < s->q_tokens)
+    fault = "the head stride of lse is shorter than the queries";
+  return fault;
+}
+
+static const char *backward_fault(const struct spp_attn_backward *a) {
+  const struct spp_attn_shape *s = &a->shape;
+  const struct spp_rows *of_queries[] = {&a->q, &a->dout, &a->dq},
+                        *of_keys[] = {&a->k, &a->v, &a->dk, &a->dv};
+  const char *fault = shape_fault(s);
+  for (int i = 0; i < 3 && !fault; i++)
+    fault = rows_fault(of_queries[i], s->q_heads, s);
+  for (int i = 0; i < 4 && !fault; i++)
+    fault = rows_fault(of_keys[i], s->kv_heads, s);
+  if (!fault && (a->lse.head_stride < s->q_tokens || a->delta.head_stride < s->q_tokens))
+    fault = "the head stride of lse or delta is shorter than the queries";
+  return fault;
+}
+
+int64_t spp_attn_forward_workspace_bytes(const struct spp_kernels *kernels,
+                                         const struct spp_attn_forward *a) {
+  return kernels->tile ? spp_attn_flash_forward_bytes(kernels->tile, a) : 0;
+}
+
+int64_t spp_attn_backward_workspace_bytes(const struct spp_kernels *kernels,
+                                          const struct spp_attn_backward *a) {
+  return kernels->tile ? spp_attn_flash_backward_bytes(kernels->tile, a) : 0;
+}
+
+enum spp_status spp_attn_forward(const struct spp_kernels *kernels, const struct spp_attn_forward *a,
+                                 void *workspace, struct spp_diag *diag) {
+  const char *fault = forward_fault(a);
+  if (fault) return refuse(fault, diag);
+  if (kernels->tile)
+    spp_attn_flash_forward(kernels->tile, a, workspace);
+  else
+    spp_attn_ref_forward(a);
+  return SPP_OK;
+}
+
+enum spp_status spp_attn_backward(const struct spp_kernels *kernels, const struct spp_attn_backward *a,
+                                  void *workspace, struct spp_diag *diag) {
+  const char *fault = backward_fault(a);
+  if (fault) return refuse(fault, diag);
+  if (kernels->tile)
+    spp_attn_flash_backward(kernels->tile, a, workspace);
+  else
+    spp_attn_ref_backward(a);
+  return SPP_OK;
+}
+
+void spp_attn_delta(const struct spp_attn_shape *s, struct spp_rows dout, struct spp_rows out,
+                    struct spp_row_stats delta) {
+  for (int64_t t = 0; t < s->q_tokens; t++)
+    for (int64_t h = 0; h < s->q_heads; h++) {
+      double sum = 0.0;
+      for (int64_t d = 0; d < s->head_dim; d++) {
+        int64_t i = h * s->head_dim + d;
+        sum += (double)spp_load(dout.data, dout.storage, t * dout.row_stride + i) *
+               (double)spp_load(out.data, out.storage, t * out.row_stride + i);
+      }
+      delta.data[h * delta.head_stride + t] = (float)sum;
+    }
+}
+
+int64_t spp_attn_forward_flops(const struct spp_attn_shape *s) {
+  return 4 * s->head_dim * s->q_heads * spp_mask_pairs(&s->mask, s->q_tokens, s->kv_tokens);
+}
+
+int64_t spp_attn_backward_flops(const struct spp_attn_shape *s) {
+  return 10 * s->head_dim * s->q_heads * spp_mask_pairs(&s->mask, s->q_tokens, s->kv_tokens);
+}

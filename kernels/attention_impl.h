@@ -1,0 +1,20 @@
+/* The two implementations behind attention.h. Internal to kernels/; arguments have been checked. */
+#ifndef SPP_KERNELS_ATTENTION_IMPL_H
+#define SPP_KERNELS_ATTENTION_IMPL_H
+
+#include "kernels/attention.h"
+#include "kernels/tile.h"
+
+/* Plain loops in double precision: the judge of everything else. */
+void spp_attn_ref_forward(const struct spp_attn_forward *a);
+void spp_attn_ref_backward(const struct spp_attn_backward *a);
+
+/* Blocked, online softmax, scores recomputed in the backward. */
+int64_t spp_attn_flash_forward_bytes(const struct spp_tile_ops *ops, const struct spp_attn_forward *a);
+void spp_attn_flash_forward(const struct spp_tile_ops *ops, const struct spp_attn_forward *a,
+                            void *workspace);
+int64_t spp_attn_flash_backward_bytes(const struct spp_tile_ops *ops, const struct spp_attn_backward *a);
+void spp_attn_flash_backward(const struct spp_tile_ops *ops, const struct spp_attn_backward *a,
+                             void *workspace);
+
+#endif

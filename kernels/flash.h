@@ -1,0 +1,67 @@
+/* Pieces shared by flash attention forward and backward. Internal to kernels/. */
+#ifndef SPP_KERNELS_FLASH_H
+#define SPP_KERNELS_FLASH_H
+
+#include "kernels/attention.h"
+#include "kernels/tile.h"
+
+#include <stdint.h>
+
+#define SPP_FLASH_LOG2E 1.44269504088896340736F
+#define SPP_FLASH_LN2   0.69314718055994530942
+#define SPP_FLASH_ALIGN 64 /* bytes: a cache line, and the widest vector */
+
+#define SPP_FLASH_INTERVAL_FLOATS (int64_t)(sizeof(struct spp_interval) / sizeof(float))
+
+/* Keys per tile where the mask cuts: short tiles waste less on invisible pairs. */
+#define SPP_FLASH_EDGE 32
+
+static inline int64_t spp_min64(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static inline int64_t spp_max64(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* Hands out pieces of a scratch area; with base NULL it only counts. */
+struct spp_carver {
+  float *base;
+  int64_t used; /* floats */
+};
+
+/* n floats, rounded up so that the next piece is aligned too. */
+static inline float *spp_carve(struct spp_carver *c, int64_t n) {
+  float *piece = c->base ? c->base + c->used : NULL;
+  c->used += spp_tile_pad(n);
+  return piece;
+}
+
+/* First aligned float of the caller's workspace. */
+float *spp_flash_align(void *workspace);
+
+/* Rows per tile: what was asked, else what suits the processor, no more than there are; padded. */
+int64_t spp_flash_block(int64_t asked, int64_t suits, int64_t tokens);
+
+/* Address of row t, head h. */
+void *spp_flash_at(const struct spp_rows *x, int64_t head_dim, int64_t t, int64_t h);
+
+/* The next tile of a walk over `view`: keys [kv, kv + cols), at most `block`; `masked` when some row does not
+ * see all of them. */
+struct spp_flash_tile {
+  int64_t kv, cols;
+  bool masked;
+};
+struct spp_flash_tile spp_flash_next(const struct spp_block_view *view, int64_t kv, int64_t block);
+
+/* Rows (first padded down to SPP_TILE_PAD) of `rows` that see any of tile's keys; their intervals relative to
+ * the tile go into lo and hi, empty for the padding behind. */
+struct spp_interval spp_flash_tile_rows(const struct spp_interval *see, int64_t rows, int64_t kv,
+                                        int64_t cols, float *lo, float *hi);
+
+/* Keys (first padded down to SPP_TILE_PAD) that any of the rows sees. */
+struct spp_interval spp_flash_tile_cols(const float *lo, const float *hi, int64_t rows);
+
+/* Makes the intervals of rows `q` relative to key `kv` and moves them to the front. */
+void spp_flash_shift(float *lo, float *hi, struct spp_interval q, int64_t kv);
+
+#endif
