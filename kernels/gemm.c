@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifdef SPP_HAVE_CBLAS
+#ifdef SPP_HAVE_BLAS
 #include <cblas.h>
 #endif
 
@@ -68,10 +68,10 @@ static void tiled(const struct spp_gemm *g, float *scratch) {
     }
 }
 
-#ifdef SPP_HAVE_CBLAS
+#ifdef SPP_HAVE_BLAS
 
 static void set_threads(int threads) {
-#ifdef SPP_HAVE_OPENBLAS
+#ifdef OPENBLAS_VERSION
   if (threads > 0) openblas_set_num_threads(threads);
 #else
   (void)threads;
@@ -120,7 +120,7 @@ static void tile_product(const struct spp_gemm *g, const struct spp_tile_ops *op
 #endif
 
 int64_t spp_gemm_workspace_bytes(const struct spp_gemm *g) {
-#ifdef SPP_HAVE_CBLAS
+#ifdef SPP_HAVE_BLAS
   if (all_fp32(g)) return 0;
 #else
   (void)g;
@@ -132,7 +132,7 @@ enum spp_status spp_gemm(const struct spp_gemm *g, void *workspace, struct spp_d
   const char *fault = fault_of(g);
   if (fault) return spp_diag_set(diag, SPP_ERR_INPUT, "matrix product", NULL, "%s", fault);
   if (g->m == 0 || g->n == 0) return SPP_OK;
-#ifdef SPP_HAVE_CBLAS
+#ifdef SPP_HAVE_BLAS
   set_threads(g->threads);
   if (all_fp32(g)) {
     sgemm(g);
@@ -144,9 +144,9 @@ enum spp_status spp_gemm(const struct spp_gemm *g, void *workspace, struct spp_d
 }
 
 void spp_gemm_describe(char *text, size_t size) {
-#if defined(SPP_HAVE_OPENBLAS)
+#if defined(OPENBLAS_VERSION)
   snprintf(text, size, "%s", openblas_get_config());
-#elif defined(SPP_HAVE_CBLAS)
+#elif defined(SPP_HAVE_BLAS)
   snprintf(text, size, "CBLAS");
 #else
   snprintf(text, size, "built-in tiles (%s): no CBLAS when this was configured", spp_kernels_best()->name);

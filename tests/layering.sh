@@ -63,6 +63,7 @@ only '^yaml\.h$' '^interop/yaml[^/]*\.c$'
 only '^mpi\.h$' '^exec/backend_mpi[^/]*\.c$'
 only '^nccl\.h$' '^exec/backend_nccl'
 only '^(cuda|cublas|cudnn)' '^(kernels/cuda/|exec/backend_nccl)'
+only '^cblas' '^kernels/gemm\.c$'
 only '^n?curses' '^tui/'
 for folder in base model planner report interop kernels exec tui cli; do plain "$folder"; done
 

@@ -1,7 +1,6 @@
 /* Attention against this machine's SGEMM, measured in turns in the same run:
  * bench_kernels [--variant NAME] [--threads N] [--repeats N] [--seq N] [--head-dim N] [--heads N] [--kv-heads
  * N] Prints medians with minimum and maximum; ratios are of medians. */
-#define _POSIX_C_SOURCE 200809L
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/table.h"
