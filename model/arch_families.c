@@ -1,0 +1,169 @@
+/* One row per model family: how its config.json is read. To add a family, add a row, then a model file with its
+ * parameter total; tests/model/test_params.c walks both.
+ * Source of every row: the configuration_*.py and modeling_*.py of that family in huggingface/transformers, or the
+ * remote code beside the checkpoint for qwen, internlm, internlm2, baichuan and chatglm. */
+#include "model/arch_families.h"
+
+#include <string.h>
+
+#define NEVER                {NULL, false, false}
+#define ALWAYS               {NULL, true, false}
+#define IF(key, fallback)    {key, fallback, false}
+#define UNLESS(key)          {key, false, true}
+
+/* Qwen (1): intermediate_size is the sum of both gated halves. */
+static void adjust_qwen1(struct spp_arch_reader *r) {
+  r->arch->ffn /= 2;
+  r->dense_ffn = r->arch->ffn;
+}
+
+static void adjust_gpt_oss(struct spp_arch_reader *r) {
+  r->arch->attention_sinks = r->arch->router_bias = r->arch->expert_bias = true;
+}
+
+/* The dense layers of Llama 4 are wider than its experts; the router takes a sigmoid and every token also visits one
+ * shared expert. */
+static void adjust_llama4(struct spp_arch_reader *r) {
+  r->dense_ffn = spp_arch_read_i64(r, spp_json_get(r->text, "intermediate_size_mlp"), 1, 1 << 23, r->dense_ffn);
+  r->arch->router_sigmoid = true;
+  r->arch->shared_experts = 1;
+}
+
+static void adjust_deepseek(struct spp_arch_reader *r) {
+  const char *scoring = "";
+  if (r->status == SPP_OK)
+    r->status = spp_json_string_or(spp_json_get(r->text, "scoring_func"), "softmax", &scoring, r->diag);
+  r->arch->router_sigmoid = strcmp(scoring, "sigmoid") == 0;
+}
+
+static void adjust_glm4_moe(struct spp_arch_reader *r) { r->arch->router_sigmoid = true; }
+
+/* Two offset rows stand before the positions. Models with do_layer_norm_before false (350M) differ in more. */
+static void adjust_opt(struct spp_arch_reader *r) {
+  struct spp_json narrow = spp_json_get(r->text, "word_embed_proj_dim");
+  r->arch->learned_positions += 2;
+  if (spp_arch_read_i64(r, narrow, 1, 1 << 20, r->arch->hidden) != r->arch->hidden)
+    spp_arch_refuse(r, narrow, "only OPT models with word_embed_proj_dim = hidden_size can be described",
+                    "projected embeddings are not known");
+}
+
+static void adjust_falcon(struct spp_arch_reader *r) {
+  struct spp_arch *a = r->arch;
+  bool modern = spp_arch_read_bool(r, spp_json_get(r->text, "new_decoder_architecture"), false);
+  bool multi_query = spp_arch_read_bool(r, spp_json_get(r->text, "multi_query"), true);
+  a->parallel_block = modern || spp_arch_read_bool(r, spp_json_get(r->text, "parallel_attn"), true);
+  if (!modern) a->kv_heads = multi_query ? 1 : a->heads;
+  int64_t norms = spp_arch_read_i64(r, spp_json_get(r->text, "num_ln_in_parallel_attn"), 1, 2, modern ? 2 : 1);
+  a->norms_per_layer = a->parallel_block ? (int)norms : 2;
+}
+
+/* no_bias drops the biases of the norms too; attn_config holds grouped heads and ALiBi; the repository mosaicml/llm-foundry
+ * also knows learned positions (learned_pos_emb). */
+static void adjust_mpt(struct spp_arch_reader *r) {
+  struct spp_arch *a = r->arch;
+  struct spp_json attention = spp_json_get(r->text, "attn_config");
+  a->norm = a->qkv_bias ? SPP_NORM_LAYER : SPP_NORM_LAYER_NO_BIAS;
+  a->ffn = a->hidden * spp_arch_read_i64(r, spp_json_get(r->text, "expansion_ratio"), 1, 64, 4);
+  r->dense_ffn = a->ffn;
+  a->kv_heads = spp_arch_read_i64(r, spp_json_get(attention, "kv_n_heads"), 1, 1 << 14, a->kv_heads);
+  bool alibi = spp_arch_read_bool(r, spp_json_get(attention, "alibi"), false);
+  bool learned = spp_arch_read_bool(r, spp_json_get(r->text, "learned_pos_emb"), false);
+  a->learned_positions = learned && !alibi ? a->max_positions : 0;
+}
+
+/* Shared K and V only with multi_query_attention; the qkv bias has its own member beside add_bias_linear. */
+static void adjust_chatglm(struct spp_arch_reader *r) {
+  struct spp_arch *a = r->arch;
+  if (!spp_arch_read_bool(r, spp_json_get(r->text, "multi_query_attention"), false)) a->kv_heads = a->heads;
+  a->qkv_bias = a->o_bias || spp_arch_read_bool(r, spp_json_get(r->text, "add_qkv_bias"), false);
+}
+
+/* Two norms even when attention and MLP are parallel: both read the layer's input. */
+static void adjust_neox(struct spp_arch_reader *r) {
+  r->arch->parallel_block = spp_arch_read_bool(r, spp_json_get(r->text, "use_parallel_residual"), true);
+}
+
+static void adjust_stablelm(struct spp_arch_reader *r) {
+  r->arch->parallel_block = spp_arch_read_bool(r, spp_json_get(r->text, "use_parallel_residual"), false);
+  if (r->arch->parallel_block) r->arch->norms_per_layer = 1;
+}
+
+#define RMS_GATED .norm = SPP_NORM_RMS, .norms_per_layer = 2, .mlp = SPP_MLP_GATED
+#define LN_PLAIN  .norm = SPP_NORM_LAYER, .norms_per_layer = 2, .mlp = SPP_MLP_PLAIN
+#define QWEN2     RMS_GATED, .qkv_bias = ALWAYS, .window = SPP_WINDOW_UPPER
+#define QWEN3                                                                                                \
+  RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),                 \
+      .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_UPPER
+#define DEEPSEEK                                                                                             \
+  RMS_GATED, .mla = true, .moe = true, .qkv_bias = IF("attention_bias", false),                              \
+      .o_bias = IF("attention_bias", false), .adjust = adjust_deepseek
+#define GEMMA                                                                                                \
+  .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED, .tied = true,                            \
+  .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false)
+
+static const struct spp_arch_family families[] = {
+    {"llama", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
+     .mlp_bias = IF("mlp_bias", false)},
+    {"llama4", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
+     .fused_gate_up = true, .moe = true, .window = SPP_WINDOW_CHUNKED_ROPE, .vision = SPP_VISION_LLAMA4,
+     .adjust = adjust_llama4},
+    {"llama4_text", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
+     .fused_gate_up = true, .moe = true, .window = SPP_WINDOW_CHUNKED_ROPE, .adjust = adjust_llama4},
+    {"mistral", RMS_GATED, .window = SPP_WINDOW_ALL},
+    {"mixtral", RMS_GATED, .moe = true, .window = SPP_WINDOW_ALL},
+    {"qwen", RMS_GATED, .qkv_bias = ALWAYS, .o_bias = UNLESS("no_bias"), .mlp_bias = UNLESS("no_bias"),
+     .fused_qkv = true, .adjust = adjust_qwen1},
+    {"qwen2", QWEN2},
+    {"qwen2_moe", RMS_GATED, .qkv_bias = IF("qkv_bias", true), .moe = true, .window = SPP_WINDOW_UPPER},
+    {"qwen2_vl", QWEN2, .vision = SPP_VISION_QWEN2},
+    {"qwen2_5_vl", QWEN2, .vision = SPP_VISION_QWEN2_5},
+    {"qwen3", QWEN3},
+    {"qwen3_moe", QWEN3, .moe = true},
+    {"qwen3_vl", QWEN3, .vision = SPP_VISION_QWEN3},
+    {"qwen3_vl_moe", QWEN3, .moe = true, .vision = SPP_VISION_QWEN3},
+    {"deepseek_v2", DEEPSEEK},
+    {"deepseek_v3", DEEPSEEK},
+    {"kimi_k2", DEEPSEEK},
+    {"gemma2", GEMMA, .window = SPP_WINDOW_ALTERNATE},
+    {"gemma3", GEMMA, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN, .default_vocab = 262208},
+    {"gemma3_text", GEMMA, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN},
+    {"phi", .norm = SPP_NORM_LAYER, .norms_per_layer = 1, .mlp = SPP_MLP_PLAIN, .parallel = true, .qkv_bias = ALWAYS, .o_bias = ALWAYS,
+     .mlp_bias = ALWAYS, .head_bias = true},
+    {"phi3", RMS_GATED, .fused_qkv = true, .fused_gate_up = true, .window = SPP_WINDOW_ALL},
+    {"glm", RMS_GATED, .qkv_bias = IF("attention_bias", true), .fused_gate_up = true},
+    {"glm4", .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED, .qkv_bias = IF("attention_bias", true), .fused_gate_up = true},
+    {"glm4_moe", RMS_GATED, .qkv_bias = IF("attention_bias", false), .qk_norm = SPP_QK_NORM_HEAD,
+     .qk_norm_key = "use_qk_norm", .moe = true, .adjust = adjust_glm4_moe},
+    {"chatglm", RMS_GATED, .o_bias = IF("add_bias_linear", true), .mlp_bias = IF("add_bias_linear", true),
+     .fused_qkv = true, .fused_gate_up = true, .adjust = adjust_chatglm},
+    {"gpt_oss", RMS_GATED, .qkv_bias = IF("attention_bias", true), .o_bias = IF("attention_bias", true),
+     .fused_gate_up = true, .moe = true, .window = SPP_WINDOW_ALTERNATE, .adjust = adjust_gpt_oss},
+    {"gpt2", LN_PLAIN, .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .tied = true, .fused_qkv = true,
+     .learned_positions = true, .ffn_factor = 4},
+    {"gpt_neox", LN_PLAIN, .qkv_bias = IF("attention_bias", true), .o_bias = IF("attention_bias", true),
+     .mlp_bias = ALWAYS, .fused_qkv = true, .adjust = adjust_neox},
+    {"opt", LN_PLAIN, .qkv_bias = IF("enable_bias", true), .o_bias = IF("enable_bias", true),
+     .mlp_bias = IF("enable_bias", true), .tied = true, .learned_positions = true, .adjust = adjust_opt},
+    {"falcon", LN_PLAIN, .qkv_bias = IF("bias", false), .o_bias = IF("bias", false), .mlp_bias = IF("bias", false),
+     .tied = true, .fused_qkv = true, .ffn_factor = 4, .adjust = adjust_falcon},
+    {"mpt", LN_PLAIN, .qkv_bias = UNLESS("no_bias"), .o_bias = UNLESS("no_bias"), .mlp_bias = UNLESS("no_bias"),
+     .tied = true, .fused_qkv = true, .ffn_factor = 4, .adjust = adjust_mpt},
+    {"olmo2", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
+     .qk_norm = SPP_QK_NORM_FULL},
+    {"internlm", RMS_GATED, .qkv_bias = IF("bias", true), .o_bias = IF("bias", true)},
+    {"internlm2", RMS_GATED, .qkv_bias = IF("bias", true), .o_bias = IF("bias", true), .fused_qkv = true},
+    {"baichuan", RMS_GATED, .fused_qkv = true},
+    {"stablelm", .norm = SPP_NORM_LAYER, .norms_per_layer = 2, .mlp = SPP_MLP_GATED,
+     .qkv_bias = IF("use_qkv_bias", false), .qk_norm = SPP_QK_NORM_FULL, .qk_norm_key = "qk_layernorm",
+     .adjust = adjust_stablelm},
+};
+
+const struct spp_arch_family *spp_arch_family_at(int i) {
+  return i >= 0 && i < (int)(sizeof families / sizeof families[0]) ? &families[i] : NULL;
+}
+
+const struct spp_arch_family *spp_arch_family_find(const char *model_type) {
+  for (int i = 0; spp_arch_family_at(i); i++)
+    if (strcmp(families[i].model_type, model_type) == 0) return &families[i];
+  return NULL;
+}

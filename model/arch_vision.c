@@ -1,0 +1,161 @@
+/* Vision towers: their part of config.json and their weights. Module shapes: huggingface/transformers
+ * modeling_qwen2_vl.py, modeling_qwen2_5_vl.py, modeling_qwen3_vl.py, modeling_llama4.py. */
+#include "model/arch_read.h"
+
+/* What the preprocessor_config.json of the published checkpoints sets (recalled); the class defaults of the Qwen2-VL
+ * processor are 3,136 and 1,003,520. A file beside the user's config.json overrides them. */
+static const struct {
+  int64_t min_pixels, max_pixels;
+} published[] = {
+    [SPP_VISION_QWEN2] = {3136, 12845056},
+    [SPP_VISION_QWEN2_5] = {3136, 12845056},
+    [SPP_VISION_QWEN3] = {65536, 16777216},
+    [SPP_VISION_LLAMA4] = {0, 0},
+};
+
+static int64_t first_of(struct spp_arch_reader *r, struct spp_json config, const char *const *names,
+                        int64_t fallback) {
+  struct spp_json v = spp_json_get(config, names[0]);
+  for (int i = 1; names[i] && spp_json_kind(v) == SPP_JSON_ABSENT; i++) {
+    struct spp_json other = spp_json_get(config, names[i]);
+    if (spp_json_kind(other) != SPP_JSON_ABSENT) v = other;
+  }
+  if (fallback > 0) return spp_arch_read_i64(r, v, 1, 1 << 20, fallback);
+  return spp_arch_require_i64(r, v, 1, 1 << 20);
+}
+#define FIRST_OF(reader, config, fallback, ...)                                                              \
+  first_of((reader), (config), (const char *const[]){__VA_ARGS__, NULL}, (fallback))
+
+static void read_qwen(struct spp_arch_reader *r, struct spp_json config, struct spp_vision *v) {
+  bool first_generation = v->kind == SPP_VISION_QWEN2;
+  v->depth = FIRST_OF(r, config, 0, "depth");
+  v->heads = FIRST_OF(r, config, 0, "num_heads");
+  if (first_generation) {
+    v->hidden = FIRST_OF(r, config, 0, "embed_dim");
+    v->out_hidden = FIRST_OF(r, config, r->arch->hidden, "hidden_size");
+    v->ffn = v->hidden * FIRST_OF(r, config, 4, "mlp_ratio");
+  } else {
+    v->hidden = FIRST_OF(r, config, 0, "hidden_size");
+    v->out_hidden = FIRST_OF(r, config, r->arch->hidden, "out_hidden_size");
+    v->ffn = FIRST_OF(r, config, 0, "intermediate_size");
+  }
+  v->channels = FIRST_OF(r, config, 3, "in_channels", "in_chans");
+  v->patch = FIRST_OF(r, config, v->kind == SPP_VISION_QWEN3 ? 16 : 14, "patch_size");
+  v->temporal_patch = FIRST_OF(r, config, 2, "temporal_patch_size");
+  v->merge = FIRST_OF(r, config, 2, "spatial_merge_size");
+  if (v->kind == SPP_VISION_QWEN2_5) {
+    v->window_px = FIRST_OF(r, config, 112, "window_size");
+    v->full_attention_blocks = spp_json_size(spp_json_get(config, "fullatt_block_indexes"));
+  }
+  if (v->kind == SPP_VISION_QWEN3) {
+    v->position_rows = FIRST_OF(r, config, 2304, "num_position_embeddings");
+    v->deepstack_mergers = spp_json_size(spp_json_get(config, "deepstack_visual_indexes"));
+  }
+}
+
+static void read_llama4(struct spp_arch_reader *r, struct spp_json config, struct spp_vision *v) {
+  v->depth = FIRST_OF(r, config, 0, "num_hidden_layers");
+  v->hidden = FIRST_OF(r, config, 0, "hidden_size");
+  v->ffn = FIRST_OF(r, config, 0, "intermediate_size");
+  v->heads = FIRST_OF(r, config, 0, "num_attention_heads");
+  v->out_hidden = r->arch->hidden;
+  v->channels = FIRST_OF(r, config, 3, "num_channels");
+  v->patch = FIRST_OF(r, config, 14, "patch_size");
+  v->temporal_patch = 1;
+  v->merge = 2; /* pixel_shuffle_ratio 0.5 */
+  v->tile_px = FIRST_OF(r, config, 336, "image_size");
+  v->position_rows = (v->tile_px / v->patch) * (v->tile_px / v->patch) + 1;
+  v->projector_in = FIRST_OF(r, config, 4096, "projector_input_dim");
+  v->projector_out = FIRST_OF(r, config, 4096, "projector_output_dim");
+}
+
+void spp_arch_read_vision(struct spp_arch_reader *r) {
+  struct spp_json config = spp_json_get(r->root, "vision_config");
+  bool given = spp_json_kind(config) == SPP_JSON_OBJECT;
+  if (r->family->vision == SPP_VISION_NONE) {
+    if (given) spp_arch_note(r->arch, "the vision tower of %s is not described: language model only", r->arch->model_type);
+    return;
+  }
+  if (!given) {
+    spp_arch_note(r->arch, "no vision_config: language model only");
+    return;
+  }
+  struct spp_vision *v = &r->arch->vision;
+  v->kind = r->family->vision;
+  if (v->kind == SPP_VISION_LLAMA4)
+    read_llama4(r, config, v);
+  else
+    read_qwen(r, config, v);
+  v->min_pixels = published[v->kind].min_pixels;
+  v->max_pixels = published[v->kind].max_pixels;
+}
+
+static void part(struct spp_arch *a, const char *name, int64_t out, int64_t in, int64_t copies) {
+  struct spp_weight *w = spp_arch_add_outer(a, name, SPP_ROLE_VISION, SPP_SPLIT_NONE, out, in);
+  w->copies = copies;
+}
+
+static void vectors(struct spp_arch *a, const char *name, int64_t elements, int64_t copies) {
+  part(a, name, elements, 1, copies);
+}
+
+/* Attention and MLP of `depth` blocks; norm_vectors: weight (and bias) vectors of width hidden in one block. */
+static void add_blocks(struct spp_arch *a, bool gated, int64_t norm_vectors) {
+  const struct spp_vision *v = &a->vision;
+  int64_t d = v->hidden;
+  vectors(a, "vision.blocks.norms", norm_vectors * d, v->depth);
+  part(a, "vision.blocks.qkv", 3 * d, d, v->depth);
+  part(a, "vision.blocks.proj", d, d, v->depth);
+  if (gated) part(a, "vision.blocks.gate", v->ffn, d, v->depth);
+  part(a, "vision.blocks.fc1", v->ffn, d, v->depth);
+  part(a, "vision.blocks.fc2", d, v->ffn, v->depth);
+  vectors(a, "vision.blocks.biases", 3 * d + d + (gated ? 2 : 1) * v->ffn + d, v->depth);
+}
+
+/* Norm, then merge^2 patches through two linears. norm_elements: what the norm (and its bias) holds. */
+static void add_merger(struct spp_arch *a, const char *const names[4], int64_t norm_elements, int64_t copies) {
+  const struct spp_vision *v = &a->vision;
+  int64_t merged = v->hidden * v->merge * v->merge;
+  vectors(a, names[0], norm_elements, copies);
+  part(a, names[1], merged, merged, copies);
+  part(a, names[2], v->out_hidden, merged, copies);
+  vectors(a, names[3], merged + v->out_hidden, copies);
+}
+
+static void add_qwen(struct spp_arch *a) {
+  static const char *const merger[4] = {"vision.merger.norm", "vision.merger.fc1", "vision.merger.fc2",
+                                        "vision.merger.biases"};
+  static const char *const deepstack[4] = {"vision.deepstack.norm", "vision.deepstack.fc1",
+                                           "vision.deepstack.fc2", "vision.deepstack.biases"};
+  const struct spp_vision *v = &a->vision;
+  bool rms = v->kind == SPP_VISION_QWEN2_5, third = v->kind == SPP_VISION_QWEN3;
+  int64_t d = v->hidden, merged = d * v->merge * v->merge;
+  part(a, "vision.patch_embed", d, v->channels * v->temporal_patch * v->patch * v->patch, 1);
+  if (third) {
+    vectors(a, "vision.patch_embed.bias", d, 1);
+    vectors(a, "vision.pos_embed", v->position_rows * d, 1);
+  }
+  add_blocks(a, rms, rms ? 2 : 4);
+  add_merger(a, merger, rms ? d : 2 * d, 1);
+  if (v->deepstack_mergers > 0) add_merger(a, deepstack, 2 * merged, v->deepstack_mergers);
+}
+
+static void add_llama4(struct spp_arch *a) {
+  const struct spp_vision *v = &a->vision;
+  int64_t d = v->hidden;
+  vectors(a, "vision.class_and_positions", (1 + v->position_rows) * d, 1);
+  part(a, "vision.patch_embed", d, v->channels * v->patch * v->patch, 1);
+  vectors(a, "vision.norms", 4 * d, 1);
+  add_blocks(a, false, 4);
+  part(a, "vision.adapter.fc1", v->projector_in, v->ffn, 1);
+  part(a, "vision.adapter.fc2", v->projector_out, v->projector_in, 1);
+  part(a, "multi_modal_projector", v->out_hidden, v->projector_out, 1);
+}
+
+void spp_arch_vision_weights(struct spp_arch *a) {
+  if (a->vision.kind == SPP_VISION_NONE) return;
+  if (a->vision.kind == SPP_VISION_LLAMA4)
+    add_llama4(a);
+  else
+    add_qwen(a);
+}
