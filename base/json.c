@@ -335,7 +335,8 @@ enum spp_status spp_json_i64(struct spp_json v, int64_t min, int64_t max, int64_
   double number = node->valuedouble;
   char low[32], high[32], found[32];
   if (!is_exact_integer(number))
-    return spp_json_refuse(v, NULL, diag, "integer %s is beyond 2^53", spp_decimal_print(number, 17, found));
+    return spp_json_refuse(v, NULL, diag, "integer %s is 2^53 or more and cannot be read exactly",
+                           spp_decimal_print(number, 17, found));
   int64_t value = (int64_t)number;
   if (value < min || value > max)
     return spp_json_refuse(v, NULL, diag, "%s is outside %s to %s", spp_int_print(value, found),

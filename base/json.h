@@ -16,7 +16,9 @@
 enum { SPP_JSON_MAX_DEPTH = 64, SPP_JSON_MAX_MISSING = 4 };
 #define SPP_JSON_MAX_BYTES   (INT64_C(1) << 20)
 #define SPP_JSON_LIMIT_BYTES (INT64_C(64) << 20) /* largest limit that can be asked for */
-#define SPP_JSON_EXACT_MAX   (INT64_C(1) << 53)  /* integers beyond are not read exactly, and refused */
+/* Largest magnitude of an integer that is read: beyond it neighbours share a double (2^53 + 1 reads as 2^53).
+ */
+#define SPP_JSON_EXACT_MAX ((INT64_C(1) << 53) - 1)
 
 struct spp_json_doc; /* owns the text of every string it hands out */
 
@@ -37,7 +39,7 @@ enum spp_json_kind {
   SPP_JSON_ABSENT,
   SPP_JSON_NULL,
   SPP_JSON_BOOL,
-  SPP_JSON_INT, /* integral and at most 2^53 in magnitude, however written (1, 1.0, 1e3) */
+  SPP_JSON_INT, /* integral and below 2^53 in magnitude, however written (1, 1.0, 1e3) */
   SPP_JSON_REAL,
   SPP_JSON_STRING,
   SPP_JSON_ARRAY,
