@@ -3,69 +3,51 @@
 #   base -> model -> planner -> {report, interop} -> tui -> cli      base -> kernels -> exec -> cli
 # Usage: tests/layering.sh [root]. Prints each forbidden include and fails.
 set -euo pipefail
-root=${1:-$(cd "$(dirname "$0")/.." && pwd)}
-cd "$root"
-bad=0
+cd "${1:-$(dirname "$0")/..}"
 
-# Each #include line of the C and CUDA files of one folder, as file:line:header.
-includes_of() {
-  [ -d "$1" ] || return 0
-  find "$1" -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
+folders=(base model planner report interop kernels exec tui cli)
+declare -A seen=(
+  [base]="base"
+  [model]="base model"
+  [planner]="base model planner"
+  [report]="base model planner report"
+  [interop]="base model planner interop"
+  [kernels]="base kernels"
+  [exec]="base model kernels exec"
+  [tui]="base model planner report interop tui"
+  [cli]="base model planner report interop kernels exec tui cli"
+)
+
+# Foreign headers, and the files that may include them.
+foreign=('(^|/)cJSON\.h$' '^gsl/' '^yaml\.h$' '^mpi\.h$' '^nccl\.h$' '^(cuda|cublas|cudnn)' '^n?curses')
+wrapper=('^base/json\.c$' '^exec/(calib|fit)[^/]*\.c$' '^interop/yaml[^/]*\.c$' '^exec/backend_mpi[^/]*\.c$'
+         '^exec/backend_nccl' '^(kernels/cuda/|exec/backend_nccl)' '^tui/')
+
+# Every #include of every folder, as file:line:quote:header.
+includes() {
+  find "${folders[@]}" -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -print0 2>/dev/null |
     xargs -0 -r grep -HnoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"][^>"]+' |
-    sed -E 's/^([^:]+:[0-9]+):.*[<"]/\1:/' || true
+    sed -E 's/^([^:]+:[0-9]+):.*([<"])/\1:\2:/'
 }
 
-# allow FOLDER SEEN...: our headers included by FOLDER must be of FOLDER or SEEN.
-allow() {
-  local folder=$1 seen; shift
-  seen="$folder $*"
-  while IFS=: read -r file line header; do
-    case $header in
-      base/*|model/*|planner/*|report/*|interop/*|kernels/*|exec/*|tui/*|cli/*|tests/*)
-        case " $seen " in *" ${header%%/*} "*) ;; *)
-          echo "$file:$line: $folder/ must not include $header"; bad=1 ;; esac ;;
-    esac
-  done < <(includes_of "$folder")
-}
+bad=0 checked=0
+forbid() { echo "$1:$2: $3"; bad=1; }
 
-# only PATTERN FILES-REGEX: headers that match PATTERN may be included by files that match FILES-REGEX only.
-only() {
-  local folder
-  for folder in base model planner report interop kernels exec tui cli; do
-    while IFS=: read -r file line header; do
-      if [[ $header =~ $1 ]] && ! [[ $file =~ $2 ]]; then
-        echo "$file:$line: $header may be included only by $2"; bad=1
-      fi
-    done < <(includes_of "$folder")
-  done
-}
-
-# plain FOLDER: a quoted include names its folder, so that only the root is on the include path.
-plain() {
-  [ -d "$1" ] || return 0
-  if find "$1" -type f -name '*.[ch]' -print0 | xargs -0 -r grep -HnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^/"]+"'; then
-    echo "$1/: quoted includes carry the folder"; bad=1
+while IFS=: read -r file line quote header; do
+  checked=$((checked + 1))
+  folder=${file%%/*} target=${header%%/*}
+  if [ "$quote" = '"' ] && [ "$target" = "$header" ]; then
+    forbid "$file" "$line" "\"$header\": quoted includes carry the folder"
+  elif [[ " ${folders[*]} tests " == *" $target "* && " ${seen[$folder]} " != *" $target "* ]]; then
+    forbid "$file" "$line" "$folder/ must not include $header"
   fi
-}
+  for i in "${!foreign[@]}"; do
+    if [[ $header =~ ${foreign[i]} && ! $file =~ ${wrapper[i]} ]]; then
+      forbid "$file" "$line" "$header may be included only by ${wrapper[i]}"
+    fi
+  done
+done < <(includes || true)
 
-allow base
-allow model base
-allow planner base model
-allow report base model planner
-allow interop base model planner
-allow kernels base
-allow exec base model kernels
-allow tui base model planner report interop
-allow cli base model planner report interop kernels exec tui
-only '(^|/)cJSON\.h$' '^base/json\.c$'
-only '^gsl/' '^exec/(calib|fit)[^/]*\.c$'
-only '^yaml\.h$' '^interop/yaml[^/]*\.c$'
-only '^mpi\.h$' '^exec/backend_mpi[^/]*\.c$'
-only '^nccl\.h$' '^exec/backend_nccl'
-only '^(cuda|cublas|cudnn)' '^(kernels/cuda/|exec/backend_nccl)'
-only '^cblas' '^kernels/gemm\.c$'
-only '^n?curses' '^tui/'
-for folder in base model planner report interop kernels exec tui cli; do plain "$folder"; done
-
-[ "$bad" = 0 ] && echo "layering holds"
+[ "$checked" -gt 0 ] || { echo "no include found under $PWD"; exit 1; }
+[ "$bad" = 0 ] && echo "layering holds: $checked includes"
 exit "$bad"
