@@ -1,0 +1,330 @@
+#include "planner/search.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "base/units.h"
+#include "planner/search_internal.h"
+
+enum {
+  SPP_MAX_THREADS = 64,
+  SPP_MAX_FRONT = 24,
+  CELLS_PER_THREAD = 4 /* a cell takes about as long as starting a thread */
+};
+
+/* ---- spaces ---- */
+
+enum spp_status spp_hunt_open(const struct spp_search_options *options, struct spp_hunt *hunt, struct spp_diag *diag) {
+  struct spp_diag refusal = {.status = SPP_OK};
+  memset(hunt, 0, sizeof *hunt);
+  hunt->options = options;
+  if (options->framework_count < 1 || options->framework_count > SPP_MAX_FRAMEWORKS)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--framework", NULL, "between 1 and %d frameworks can be searched",
+                        (int)SPP_MAX_FRAMEWORKS);
+  for (int i = 0; i < options->framework_count; i++) {
+    enum spp_status status =
+        spp_space_build(&options->spec, options->frameworks[i], &options->fixed, &hunt->spaces[i], &refusal);
+    if (status == SPP_ERR_INTERNAL) {
+      spp_hunt_close(hunt);
+      return spp_diag_oom(diag);
+    }
+    if (status != SPP_OK) snprintf(hunt->refusals[i], sizeof hunt->refusals[i], "%.159s", refusal.what);
+    hunt->cell_count += hunt->spaces[i].cell_count;
+  }
+  if (hunt->cell_count > 0) return SPP_OK;
+  spp_hunt_close(hunt);
+  if (diag) *diag = refusal;
+  return refusal.status;
+}
+
+void spp_hunt_close(struct spp_hunt *hunt) {
+  for (int i = 0; i < SPP_MAX_FRAMEWORKS; i++) spp_space_free(&hunt->spaces[i]);
+}
+
+const struct spp_space *spp_hunt_cell(const struct spp_hunt *hunt, int64_t number, int *framework, int *cell) {
+  int f = 0;
+  while (number >= hunt->spaces[f].cell_count) number -= hunt->spaces[f++].cell_count;
+  *framework = f;
+  *cell = (int)number;
+  return &hunt->spaces[f];
+}
+
+const struct spp_job *spp_hunt_layout(const struct spp_hunt *hunt, const struct spp_place *place,
+                                      struct spp_layout *layout) {
+  const struct spp_space *space = &hunt->spaces[place->framework];
+  struct spp_walk walk;
+  spp_walk_begin(&walk, space, &space->cells[place->cell]);
+  spp_walk_seek(&walk, place->number, place->micro);
+  *layout = walk.layout;
+  return walk.job;
+}
+
+/* ---- workers ---- */
+
+struct worker {
+  const struct spp_hunt *hunt;
+  struct spp_tally *tally;
+  atomic_llong *next;
+};
+
+static void *work(void *arg) {
+  struct worker *worker = arg;
+  for (;;) {
+    int framework, cell;
+    long long number = atomic_fetch_add(worker->next, 1);
+    if (number >= worker->hunt->cell_count) return NULL;
+    spp_hunt_cell(worker->hunt, number, &framework, &cell);
+    spp_cell_search(worker->hunt, framework, cell, worker->tally);
+  }
+}
+
+void spp_hunt_run(const struct spp_hunt *hunt, struct spp_tally *tallies, int threads) {
+  pthread_t ids[SPP_MAX_THREADS];
+  struct worker workers[SPP_MAX_THREADS];
+  atomic_llong next;
+  int started = 0;
+  atomic_init(&next, 0);
+  for (int i = 0; i < threads; i++) workers[i] = (struct worker){hunt, &tallies[i], &next};
+  for (int i = 1; i < threads; i++)
+    if (pthread_create(&ids[started], NULL, work, &workers[i]) == 0) started++;
+  work(&workers[0]); /* also all there is when no thread could be started */
+  for (int i = 0; i < started; i++) pthread_join(ids[i], NULL);
+}
+
+static void merge_reason(struct spp_reason *into, const struct spp_reason *from) {
+  int64_t count = into->count + from->count;
+  if (from->count > 0 && (into->count == 0 || spp_place_compare(&from->example, &into->example) < 0)) *into = *from;
+  into->count = count;
+}
+
+void spp_tally_merge(struct spp_tally *into, struct spp_tally *from) {
+  size_t total = into->count + from->count;
+  struct spp_candidate *grown = realloc(into->candidates, (total + 1) * sizeof *grown);
+  into->out_of_memory |= from->out_of_memory || !grown;
+  if (grown) {
+    into->candidates = grown;
+    into->capacity = total + 1;
+    if (from->count > 0) memcpy(grown + into->count, from->candidates, from->count * sizeof *grown);
+    into->count = total;
+  }
+  into->layouts += from->layouts;
+  into->evaluated += from->evaluated;
+  into->pruned += from->pruned;
+  for (int i = 0; i < SPP_REASON_COUNT; i++) merge_reason(&into->reasons[i], &from->reasons[i]);
+  for (int i = 0; i < SPP_MAX_FRAMEWORKS; i++) {
+    into->framework_layouts[i] += from->framework_layouts[i];
+    merge_reason(&into->framework_rule[i], &from->framework_rule[i]);
+  }
+  if (from->has_nearest && (!into->has_nearest || from->nearest_over_bytes < into->nearest_over_bytes ||
+                            (from->nearest_over_bytes == into->nearest_over_bytes &&
+                             spp_place_compare(&from->nearest, &into->nearest) < 0))) {
+    into->has_nearest = true;
+    into->nearest_over_bytes = from->nearest_over_bytes;
+    into->nearest = from->nearest;
+  }
+  spp_tally_free(from);
+}
+
+void spp_tally_free(struct spp_tally *tally) {
+  free(tally->candidates);
+  memset(tally, 0, sizeof *tally);
+}
+
+static int thread_count(const struct spp_search_options *options, int64_t cells) {
+  long online = options->threads > 0 ? options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+  if (online < 1) online = 1;
+  if (online > SPP_MAX_THREADS) online = SPP_MAX_THREADS;
+  return (int)spp_min64(online, spp_ceil_div(cells, CELLS_PER_THREAD));
+}
+
+/* ---- results ---- */
+
+static void fill_plan(const struct spp_hunt *hunt, const struct spp_place *place, struct spp_plan *plan) {
+  plan->job = *spp_hunt_layout(hunt, place, &plan->layout);
+  spp_predict(&plan->job, &plan->layout, NULL, &plan->prediction);
+}
+
+static int plan_of(const size_t *chosen, int count, size_t candidate) {
+  for (int i = 0; i < count; i++)
+    if (chosen[i] == candidate) return i;
+  return -1;
+}
+
+static int add_chosen(size_t *chosen, int *count, size_t candidate) {
+  int index = plan_of(chosen, *count, candidate);
+  if (index >= 0) return index;
+  chosen[*count] = candidate;
+  return (*count)++;
+}
+
+/* Ranking, then the best of each framework, then the front: each plan once. */
+static enum spp_status choose_plans(const struct spp_hunt *hunt, struct spp_tally *tally,
+                                    struct spp_search_result *result) {
+  const struct spp_search_options *options = hunt->options;
+  int top = options->top > 0 ? options->top : 1, max = top + SPP_MAX_FRAMEWORKS + SPP_MAX_FRONT;
+  size_t *chosen = malloc((size_t)max * sizeof *chosen), front[SPP_MAX_FRONT], best;
+  bool *taken = calloc(tally->count + 1, sizeof *taken);
+  int front_count = -1;
+  if (chosen && taken) {
+    qsort(tally->candidates, tally->count, sizeof *tally->candidates, spp_candidate_compare);
+    result->count = result->top_count = spp_rank(tally->candidates, tally->count, -1, top, chosen, taken);
+    for (int f = 0; f < options->framework_count; f++) {
+      memset(taken, 0, tally->count * sizeof *taken);
+      if (spp_rank(tally->candidates, tally->count, f, 1, &best, taken) == 1)
+        result->best_of_framework[f] = add_chosen(chosen, &result->count, best);
+    }
+    front_count = spp_pareto(tally->candidates, tally->count, front, SPP_MAX_FRONT);
+    result->pareto = malloc(SPP_MAX_FRONT * sizeof *result->pareto);
+    if (!result->pareto) front_count = -1;
+    for (int i = 0; i < front_count; i++) result->pareto[i] = add_chosen(chosen, &result->count, front[i]);
+    result->pareto_count = front_count < 0 ? 0 : front_count;
+    result->plans = malloc(((size_t)result->count + 1) * sizeof *result->plans);
+  }
+  for (int i = 0; result->plans && i < result->count; i++)
+    fill_plan(hunt, &tally->candidates[chosen[i]].place, &result->plans[i]);
+  free(chosen);
+  free(taken);
+  return result->plans && front_count >= 0 ? SPP_OK : SPP_ERR_INTERNAL;
+}
+
+static void describe_example(const struct spp_hunt *hunt, const struct spp_reason *reason, char *text, size_t size) {
+  struct spp_layout layout;
+  struct spp_memory memory;
+  struct spp_geometry geometry;
+  char described[160], over[32];
+  const struct spp_job *job = spp_hunt_layout(hunt, &reason->example, &layout);
+  spp_layout_describe(job, &layout, described, sizeof described);
+  if (reason->over_bytes == 0) {
+    snprintf(text, size, "%.40s %.150s", job->framework->display, described);
+    return;
+  }
+  spp_geometry_resolve(job, &layout, &geometry);
+  spp_memory_predict(job, &layout, &geometry, NULL, &memory);
+  bool host = memory.fits && !memory.host_fits;
+  spp_bytes_print(host ? memory.host_bytes_per_node - memory.host_capacity_bytes
+                       : memory.device_bytes - memory.capacity_bytes,
+                  over);
+  snprintf(text, size, "%.40s %.120s: %s over%s", job->framework->display, described, over,
+           host ? " in host memory" : "");
+}
+
+static const char *reason_name(int reason) {
+  if (reason == SPP_REASON_MEMORY) return "memory";
+  return reason == SPP_REASON_HOST ? "host-memory" : spp_rule_id(reason);
+}
+
+/* Most frequent reason first. */
+static void list_rejections(const struct spp_hunt *hunt, const struct spp_tally *tally,
+                            struct spp_search_result *result) {
+  bool listed[SPP_REASON_COUNT] = {false};
+  while (result->rejection_count < SPP_MAX_REJECTIONS) {
+    int most = -1;
+    for (int i = 0; i < SPP_REASON_COUNT; i++)
+      if (!listed[i] && tally->reasons[i].count > 0 &&
+          (most < 0 || tally->reasons[i].count > tally->reasons[most].count))
+        most = i;
+    if (most < 0) return;
+    listed[most] = true;
+    struct spp_rejection *rejection = &result->rejections[result->rejection_count++];
+    snprintf(rejection->reason, sizeof rejection->reason, "%s", reason_name(most));
+    rejection->count = tally->reasons[most].count;
+    describe_example(hunt, &tally->reasons[most], rejection->example, sizeof rejection->example);
+  }
+}
+
+/* A framework whose every layout broke a rule says which. */
+static void list_refusals(const struct spp_hunt *hunt, const struct spp_tally *tally,
+                          struct spp_search_result *result) {
+  for (int f = 0; f < hunt->options->framework_count; f++) {
+    char *text = result->framework_refusals[f];
+    memcpy(text, hunt->refusals[f], sizeof result->framework_refusals[f]);
+    if (text[0] || tally->framework_layouts[f] > 0 || tally->framework_rule[f].count == 0) continue;
+    struct spp_layout layout;
+    struct spp_violation violation;
+    const struct spp_job *job = spp_hunt_layout(hunt, &tally->framework_rule[f].example, &layout);
+    if (spp_rules_check(job, &layout, &violation, 1) > 0)
+      snprintf(text, sizeof result->framework_refusals[f], "%.159s", violation.text);
+  }
+}
+
+static enum spp_status no_legal_layout(const struct spp_search_result *result, const struct spp_hunt *hunt,
+                                       struct spp_diag *diag) {
+  for (int f = 0; f < hunt->options->framework_count; f++)
+    if (result->framework_refusals[f][0])
+      return spp_diag_set(diag, SPP_ERR_USAGE, hunt->options->frameworks[f]->display, NULL, "%s",
+                          result->framework_refusals[f]);
+  return spp_diag_set(diag, SPP_ERR_USAGE, NULL, "free one degree, or change --gpus", "no layout is legal");
+}
+
+static enum spp_status conclude(const struct spp_hunt *hunt, struct spp_tally *tally,
+                                struct spp_search_result *result, struct spp_diag *diag) {
+  result->layouts = tally->layouts;
+  result->evaluated = tally->evaluated;
+  result->pruned = tally->pruned;
+  list_rejections(hunt, tally, result);
+  list_refusals(hunt, tally, result);
+  if (tally->out_of_memory || choose_plans(hunt, tally, result) != SPP_OK) return spp_diag_oom(diag);
+  if (result->count > 0) return SPP_OK;
+  if (!tally->has_nearest) return no_legal_layout(result, hunt, diag);
+  result->has_nearest = true;
+  fill_plan(hunt, &tally->nearest, &result->nearest);
+  char over[32];
+  bool host = result->nearest.prediction.memory.fits;
+  return spp_diag_set(diag, SPP_ERR_NOFIT, NULL, "more GPUs, a shorter sequence, or offload",
+                      "nothing fits: the nearest layout is %s over in %s memory",
+                      spp_bytes_print(tally->nearest_over_bytes, over), host ? "host" : "device");
+}
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+enum spp_status spp_search(const struct spp_search_options *options, struct spp_search_result *result,
+                           struct spp_diag *diag) {
+  double begin_s = now_s();
+  struct spp_search_result found = {.threads = 1};
+  struct spp_hunt *hunt = malloc(sizeof *hunt);
+  if (!hunt) return spp_diag_oom(diag);
+  enum spp_status status = spp_hunt_open(options, hunt, diag);
+  if (status != SPP_OK) {
+    free(hunt);
+    return status;
+  }
+  for (int f = 0; f < SPP_MAX_FRAMEWORKS; f++) found.best_of_framework[f] = -1;
+  found.threads = thread_count(options, hunt->cell_count);
+  struct spp_tally *tallies = calloc((size_t)found.threads, sizeof *tallies);
+  status = SPP_ERR_INTERNAL;
+  if (tallies) {
+    spp_hunt_run(hunt, tallies, found.threads);
+    for (int i = 1; i < found.threads; i++) spp_tally_merge(&tallies[0], &tallies[i]);
+    status = conclude(hunt, &tallies[0], &found, diag);
+    spp_tally_free(&tallies[0]);
+  } else {
+    spp_diag_oom(diag);
+  }
+  free(tallies);
+  spp_hunt_close(hunt);
+  free(hunt);
+  found.seconds = now_s() - begin_s;
+  if (status == SPP_OK || status == SPP_ERR_NOFIT)
+    *result = found;
+  else
+    spp_search_free(&found);
+  return status;
+}
+
+void spp_search_free(struct spp_search_result *result) {
+  free(result->plans);
+  free(result->pareto);
+  result->plans = NULL;
+  result->pareto = NULL;
+  result->count = result->top_count = result->pareto_count = 0;
+}
