@@ -59,7 +59,8 @@ static void insert(struct spp_alloc_hunt *hunt, const struct spp_alloc_match *ma
     remove_at(hunt, i);
     break;
   }
-  while (at < hunt->count && hunt->surprise[at] <= surprise) at++;
+  while (at < hunt->count && hunt->surprise[at] <= surprise)
+    at++;
   if (at >= hunt->max) return;
   if (hunt->count == hunt->max) hunt->count--;
   size_t after = (size_t)(hunt->count - at);

@@ -1,5 +1,5 @@
-/* Where candidates for an allocation come from: the ledger of the prediction, and families of tensors whose size is
- * known up to one dimension. */
+/* Where candidates for an allocation come from: the ledger of the prediction, and families of tensors whose
+ * size is known up to one dimension. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,8 +92,8 @@ static void try_rows(struct spp_alloc_hunt *hunt, const struct row_family *famil
   for (int i = 0; i < known_count; i++) {
     match.shape[0] = known[i].tokens;
     match.bytes = spp_sat_mul(known[i].tokens, unit);
-    snprintf(match.why, sizeof match.why, "%s tokens x %s x %lld B: %s", spp_int_print(known[i].tokens, count), columns,
-             (long long)element, known[i].words);
+    snprintf(match.why, sizeof match.why, "%s tokens x %s x %lld B: %s",
+             spp_int_print(known[i].tokens, count), columns, (long long)element, known[i].words);
     spp_alloc_offer(hunt, &match, known_count, family->prior);
   }
   double chance = 1;
@@ -101,7 +101,8 @@ static void try_rows(struct spp_alloc_hunt *hunt, const struct row_family *famil
   match.bytes = spp_sat_mul(match.shape[0], unit);
   if (match.shape[0] == 0) return;
   int64_t expected = spp_max64(1, hunt->geometry.tokens);
-  snprintf(match.why, sizeof match.why, "%s tokens x %s x %lld B: %.2f times the %lld tokens a rank should hold",
+  snprintf(match.why, sizeof match.why,
+           "%s tokens x %s x %lld B: %.2f times the %lld tokens a rank should hold",
            spp_int_print(match.shape[0], count), columns, (long long)element,
            (double)match.shape[0] / (double)expected, (long long)expected);
   double window = 2 * hunt->tolerance_bytes / (double)hunt->asked_bytes;
@@ -134,7 +135,6 @@ static void try_token_rows(struct spp_alloc_hunt *hunt) {
 /* All layers' inputs together, and the KV cache: layers x tokens x width. */
 static void try_stacks(struct spp_alloc_hunt *hunt) {
   const struct spp_arch *arch = hunt->job->arch;
-  const struct spp_geometry *g = &hunt->geometry;
   int64_t kv_width = arch->attention == SPP_ATTENTION_MLA ? arch->kv_lora_rank + arch->qk_rope_dim
                                                           : spp_arch_k_width(arch) + spp_arch_v_width(arch);
   struct known_tokens known[KNOWN_MAX];
@@ -149,12 +149,16 @@ static void try_stacks(struct spp_alloc_hunt *hunt) {
       match.shape[2] = kind == 0 ? arch->hidden : kv_width;
       match.bytes = spp_sat_mul(spp_sat_mul(match.shape[0], match.shape[1]),
                                 spp_sat_mul(match.shape[2], spp_dtype_bytes(dtype)));
-      snprintf(match.tensor, sizeof match.tensor, "%s", kind == 0 ? "layer inputs, all layers" : "KV cache, all layers");
+      snprintf(match.tensor, sizeof match.tensor, "%s",
+               kind == 0 ? "layer inputs, all layers" : "KV cache, all layers");
       snprintf(match.when, sizeof match.when, "%s", kind == 0 ? "backward" : "always");
-      snprintf(match.why, sizeof match.why, "%lld layers x %s tokens x %s x %lld B: %s", (long long)arch->layers,
-               spp_int_print(known[i].tokens, count), spp_int_print(match.shape[2], width),
-               (long long)spp_dtype_bytes(dtype), known[i].words);
-      spp_alloc_offer(hunt, &match, 3.0 * known_count, kind == 0 ? 2 : hunt->job->mode == SPP_MODE_INFER ? 1 : 4);
+      snprintf(match.why, sizeof match.why, "%lld layers x %s tokens x %s x %lld B: %s",
+               (long long)arch->layers, spp_int_print(known[i].tokens, count),
+               spp_int_print(match.shape[2], width), (long long)spp_dtype_bytes(dtype), known[i].words);
+      spp_alloc_offer(hunt, &match, 3.0 * known_count,
+                      kind == 0                           ? 2
+                      : hunt->job->mode == SPP_MODE_INFER ? 1
+                                                          : 4);
     }
 }
 
@@ -175,7 +179,8 @@ static void try_squares(struct spp_alloc_hunt *hunt) {
       snprintf(match.when, sizeof match.when, "%s", heads ? "forward" : "data loading");
       snprintf(match.why, sizeof match.why, "%s x %s tokens x %lld B%s", spp_int_print(s, count), count,
                (long long)(copies * spp_dtype_bytes(dtypes[d])),
-               heads ? ": eager attention keeps them; flash attention never does" : ": a dense mask; causal needs none");
+               heads ? ": eager attention keeps them; flash attention never does"
+                     : ": a dense mask; causal needs none");
       spp_alloc_offer(hunt, &match, 5, heads ? 2 : 1);
     }
 }
@@ -187,8 +192,9 @@ static int64_t rank_elements(const struct spp_alloc_hunt *hunt) {
   int64_t layers = 0, outer = 0;
   for (int k = 0; k < arch->kind_count; k++)
     for (int w = 0; w < arch->kinds[k].weight_count; w++)
-      layers = spp_sat_add(layers, spp_sat_mul(arch->kinds[k].count, spp_weight_elements(&arch->kinds[k].weights[w],
-                                                                                         l->tp, l->ep, l->etp)));
+      layers = spp_sat_add(
+          layers, spp_sat_mul(arch->kinds[k].count,
+                              spp_weight_elements(&arch->kinds[k].weights[w], l->tp, l->ep, l->etp)));
   for (int w = 0; w < arch->outer_weight_count; w++)
     outer = spp_sat_add(outer, spp_weight_elements(&arch->outer_weights[w], l->tp, l->ep, l->etp));
   return layers / spp_max64(1, l->pp) + (l->pp > 1 ? outer / 2 : outer);
@@ -217,9 +223,10 @@ static void try_states(struct spp_alloc_hunt *hunt) {
       match.shape[0] = match.bytes / spp_dtype_bytes(kinds[k].dtype);
       snprintf(match.tensor, sizeof match.tensor, "%s", kinds[k].name);
       snprintf(match.when, sizeof match.when, "%s", kinds[k].bytes == 2 ? "always" : "step");
-      snprintf(match.why, sizeof match.why, "%s parameters x %lld B / %lld rank%s%s", spp_int_print(elements, count),
-               (long long)kinds[k].bytes, (long long)ranks, ranks == 1 ? "" : "s",
-               d == 0 ? ": first made in the first optimizer step" : ", another shard group than this layout's");
+      snprintf(
+          match.why, sizeof match.why, "%s parameters x %lld B / %lld rank%s%s",
+          spp_int_print(elements, count), (long long)kinds[k].bytes, (long long)ranks, ranks == 1 ? "" : "s",
+          d == 0 ? ": first made in the first optimizer step" : ", another shard group than this layout's");
       spp_alloc_offer(hunt, &match, d == 0 ? 3 : 33, kinds[k].prior);
     }
 }

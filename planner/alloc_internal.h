@@ -17,17 +17,19 @@ struct spp_alloc_hunt {
   double surprise[SPP_ALLOC_MAX]; /* ascending */
 };
 
-/* Half a unit of the last digit somebody quoted: "49 GiB" is +-0.5 GiB, "58.15 GiB" +-0.005 GiB (torch prints GiB, MiB
- * or KiB with two decimals), a byte count +-256 (the allocator rounds to 512). */
+/* Half a unit of the last digit somebody quoted: "49 GiB" is +-0.5 GiB, "58.15 GiB" +-0.005 GiB (torch prints
+ * GiB, MiB or KiB with two decimals), a byte count +-256 (the allocator rounds to 512). */
 double spp_alloc_tolerance(int64_t bytes);
 
-/* Consider a tensor. candidates: how many others of its sort were tried at once, each of which could have hit by
- * chance; prior: more than 1 for sorts that are rarely the answer. Far-off ones are kept last, by ratio. */
-void spp_alloc_offer(struct spp_alloc_hunt *hunt, const struct spp_alloc_match *match, double candidates, double prior);
+/* Consider a tensor. candidates: how many others of its sort were tried at once, each of which could have hit
+ * by chance; prior: more than 1 for sorts that are rarely the answer. Far-off ones are kept last, by ratio.
+ */
+void spp_alloc_offer(struct spp_alloc_hunt *hunt, const struct spp_alloc_match *match, double candidates,
+                     double prior);
 
-/* Tensors with a dimension nobody told us: solve for it. `unit` bytes per step of that dimension. Returns the nearest
- * whole number, or a strongly round one inside the tolerance, and the chance that one as round lies there; 0 when no
- * whole number does. */
+/* Tensors with a dimension nobody told us: solve for it. `unit` bytes per step of that dimension. Returns the
+ * nearest whole number, or a strongly round one inside the tolerance, and the chance that one as round lies
+ * there; 0 when no whole number does. */
 int64_t spp_alloc_solve(const struct spp_alloc_hunt *hunt, int64_t unit, double *chance);
 
 /* The two sources of candidates. */

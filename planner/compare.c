@@ -45,10 +45,18 @@ static bool offers_anything(const struct spp_framework *f) {
   (void)f;
   return true;
 }
-static bool offers_megatron_sp(const struct spp_framework *f) { return f->tp && f->megatron_sp; }
-static bool offers_ulysses(const struct spp_framework *f) { return f->sp_kinds[SPP_SP_ULYSSES]; }
-static bool offers_allgather(const struct spp_framework *f) { return f->sp_kinds[SPP_SP_ALLGATHER]; }
-static bool offers_hybrid(const struct spp_framework *f) { return f->sp_kinds[SPP_SP_HYBRID]; }
+static bool offers_megatron_sp(const struct spp_framework *f) {
+  return f->tp && f->megatron_sp;
+}
+static bool offers_ulysses(const struct spp_framework *f) {
+  return f->sp_kinds[SPP_SP_ULYSSES];
+}
+static bool offers_allgather(const struct spp_framework *f) {
+  return f->sp_kinds[SPP_SP_ALLGATHER];
+}
+static bool offers_hybrid(const struct spp_framework *f) {
+  return f->sp_kinds[SPP_SP_HYBRID];
+}
 
 static void add_none(struct strategies *list, const struct spp_search_options *options) {
   struct strategy *row = add_strategy(list, options, SPP_SP_NONE, 1, 1);
@@ -82,8 +90,8 @@ static void add_rings(struct strategies *list, const struct spp_search_options *
         if (f->sp_kinds[SPP_SP_RING] && own == impl && f->ring_zigzag == (zigzag != 0))
           row->frameworks[row->framework_count++] = f;
       }
-      snprintf(row->name, sizeof row->name, "ring %lld %s (%s)", (long long)degree, zigzag ? "zigzag" : "contiguous",
-               spp_ring_impl_name((enum spp_ring_impl)impl));
+      snprintf(row->name, sizeof row->name, "ring %lld %s (%s)", (long long)degree,
+               zigzag ? "zigzag" : "contiguous", spp_ring_impl_name((enum spp_ring_impl)impl));
       if (row->framework_count == 0) list->count--;
     }
 }
@@ -98,12 +106,14 @@ static void add_hybrids(struct strategies *list, const struct spp_search_options
   for (int64_t ulysses = 2; ulysses < degree && list->count < MAX_ROWS - 8; ulysses++) {
     if (degree % ulysses) continue;
     struct strategy *row = add_strategy(list, options, SPP_SP_HYBRID, ulysses, degree / ulysses);
-    snprintf(row->name, sizeof row->name, "hybrid %lldx%lld", (long long)ulysses, (long long)(degree / ulysses));
+    snprintf(row->name, sizeof row->name, "hybrid %lldx%lld", (long long)ulysses,
+             (long long)(degree / ulysses));
     take_frameworks(row, options, offers_hybrid);
   }
 }
 
-static void list_strategies(const struct spp_search_options *options, int64_t degree, struct strategies *list) {
+static void list_strategies(const struct spp_search_options *options, int64_t degree,
+                            struct strategies *list) {
   list->count = 0;
   add_none(list, options);
   if (degree < 2) return;
@@ -116,7 +126,8 @@ static void list_strategies(const struct spp_search_options *options, int64_t de
 
 /* ---- one row ---- */
 
-static void explain(const struct strategy *strategy, const struct spp_diag *diag, struct spp_compare_row *row) {
+static void explain(const struct strategy *strategy, const struct spp_diag *diag,
+                    struct spp_compare_row *row) {
   if (strategy->framework_count == 0)
     snprintf(row->why_not, sizeof row->why_not, "none of the frameworks searched has it");
   else if (diag->where[0])
@@ -162,13 +173,15 @@ static int winner(const struct spp_compare_row *rows, int count) {
 }
 
 /* Where a degree is illegal for a kind, its largest legal divisor is worth a row of its own. */
-static enum spp_status add_smaller(const struct spp_search_options *options, struct strategies *list, int64_t degree,
-                                   void (*add)(struct strategies *, const struct spp_search_options *, int64_t),
-                                   struct spp_compare_result *result, struct spp_diag *diag) {
+static enum spp_status
+add_smaller(const struct spp_search_options *options, struct strategies *list, int64_t degree,
+            void (*add)(struct strategies *, const struct spp_search_options *, int64_t),
+            struct spp_compare_result *result, struct spp_diag *diag) {
   for (int64_t d = degree / 2; d > 1; d--) {
     if (degree % d || list->count >= MAX_ROWS - 2) continue;
     add(list, options, d);
-    enum spp_status status = run_row(options, &list->items[list->count - 1], &result->rows[result->count], diag);
+    enum spp_status status =
+        run_row(options, &list->items[list->count - 1], &result->rows[result->count], diag);
     if (status != SPP_OK) return status;
     if (result->rows[result->count].legal) {
       result->count++;
@@ -179,8 +192,8 @@ static enum spp_status add_smaller(const struct spp_search_options *options, str
   return SPP_OK;
 }
 
-static enum spp_status run_rows(const struct spp_search_options *options, struct strategies *list, int64_t degree,
-                                struct spp_compare_result *result, struct spp_diag *diag) {
+static enum spp_status run_rows(const struct spp_search_options *options, struct strategies *list,
+                                int64_t degree, struct spp_compare_result *result, struct spp_diag *diag) {
   int planned = list->count;
   enum spp_status status = SPP_OK;
   for (int i = 0; i < planned && status == SPP_OK; i++, result->count++)
@@ -221,8 +234,8 @@ static void note_crossover(const struct sweep *sweep, int from, int to, int64_t 
   crossover->seq_tokens = seq_tokens;
 }
 
-/* Between `low`, where `from` wins, and `high`, where `to` does: the first length (to 1/64 of it, in steps of 1,024)
- * at which `to` is ahead. */
+/* Between `low`, where `from` wins, and `high`, where `to` does: the first length (to 1/64 of it, in steps of
+ * 1,024) at which `to` is ahead. */
 static int64_t bisect(const struct sweep *sweep, int from, int to, int64_t low, int64_t high) {
   uint64_t pair = UINT64_C(1) << from | UINT64_C(1) << to;
   while (high - low > spp_max64(1024, high / 64)) {
@@ -244,8 +257,10 @@ static enum spp_status find_crossovers(const struct sweep *sweep, struct spp_dia
   for (int64_t seq = 4096; seq <= (1 << 22); seq *= 2) {
     int now = winner_at(sweep, seq, all);
     if (now == -2) return spp_diag_oom(diag);
-    if (now < 0) break; /* nothing fits: nor does anything at twice the length */
-    if (before >= 0 && now != before) note_crossover(sweep, before, now, bisect(sweep, before, now, seq / 2, seq));
+    if (now < 0 && before >= 0) break; /* nothing fits any more: nor does anything at twice the length */
+    if (now < 0) continue;
+    if (before >= 0 && now != before)
+      note_crossover(sweep, before, now, bisect(sweep, before, now, seq / 2, seq));
     before = now;
   }
   return SPP_OK;
@@ -258,7 +273,8 @@ static int64_t default_degree(const struct spp_search_options *options) {
   int64_t gpus = spp_max64(1, options->spec.gpus);
   int64_t node = options->spec.cluster ? options->spec.cluster->gpus_per_node : 8;
   int64_t degree = spp_min64(gpus, spp_max64(1, node));
-  while (gpus % degree) degree--;
+  while (gpus % degree)
+    degree--;
   return degree;
 }
 

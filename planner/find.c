@@ -1,9 +1,10 @@
 /* The largest or smallest value for which something fits.
  *
- * Sequence and batch: each layout has its own threshold (memory never shrinks as tokens are added to a rank, so
- * doubling and halving find it), and the answer is the largest over all layouts; a layout that does not even reach
- * the best so far costs one prediction. Micro-batch 1 is enough for the longest sequence, for the same reason.
- * GPU counts are not ordered that way (7 GPUs divide neither heads nor batch), so they are tried one by one. */
+ * Sequence and batch: each layout has its own threshold (memory never shrinks as tokens are added to a rank,
+ * so doubling and halving find it), and the answer is the largest over all layouts; a layout that does not
+ * even reach the best so far costs one prediction. Micro-batch 1 is enough for the longest sequence, for the
+ * same reason. GPU counts are not ordered that way (7 GPUs divide neither heads nor batch), so they are tried
+ * one by one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +65,8 @@ static enum verdict ask(const struct question *question, int64_t value, struct s
 }
 
 /* Raise *best if this layout reaches further, in steps of `unit`. */
-static bool improve(const struct question *question, struct spp_job *job, struct spp_layout *layout, int64_t unit,
-                    struct best *best) {
+static bool improve(const struct question *question, struct spp_job *job, struct spp_layout *layout,
+                    int64_t unit, struct best *best) {
   int rule, stop_rule = -1;
   int64_t low = best->value / unit + 1, high; /* in units: low fits, high does not */
   if (low * unit > question->cap || ask(question, low * unit, job, layout, &rule) != FITS) return false;
@@ -97,14 +98,14 @@ static bool improve(const struct question *question, struct spp_job *job, struct
 
 /* ---- longest sequence ---- */
 
-/* Smallest step of the sequence length this layout takes: what the framework pads to, and what its rules ask. */
+/* Smallest step of the sequence length this layout takes: what the framework pads to, and what its rules ask.
+ */
 static int64_t seq_unit(struct spp_job *job, const struct spp_layout *layout) {
   int64_t sp = spp_layout_sp(layout), factors[] = {1, sp, 2 * sp, 2 * sp * layout->tp, 128 * sp * layout->tp};
   struct spp_geometry geometry;
-  job->seq_tokens = 1;
   spp_geometry_resolve(job, layout, &geometry);
   for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
-    int64_t unit = spp_lcm_sat(spp_max64(1, geometry.padded_tokens), factors[i]);
+    int64_t unit = spp_lcm_sat(spp_max64(1, geometry.pad_tokens), factors[i]);
     job->seq_tokens = unit;
     if (unit < MAX_SEQ_TOKENS && spp_rules_first(job, layout) < 0) return unit;
   }
@@ -141,8 +142,8 @@ static void largest_of_cell(const struct spp_space *space, const struct spp_cell
   }
 }
 
-static enum spp_status find_largest(const struct spp_search_options *options, enum spp_find what, struct best *best,
-                                    struct spp_diag *diag) {
+static enum spp_status find_largest(const struct spp_search_options *options, enum spp_find what,
+                                    struct best *best, struct spp_diag *diag) {
   struct spp_hunt *hunt = malloc(sizeof *hunt);
   if (!hunt) return spp_diag_oom(diag);
   enum spp_status status = spp_hunt_open(options, hunt, diag);
@@ -162,8 +163,8 @@ static enum spp_status find_largest(const struct spp_search_options *options, en
 /* ---- fewest GPUs ---- */
 
 /* Does anything fit? Else *limit says what stopped most. */
-static enum spp_status anything_fits(const struct spp_search_options *options, bool *fits, char *limit, size_t size,
-                                     struct spp_diag *diag) {
+static enum spp_status anything_fits(const struct spp_search_options *options, bool *fits, char *limit,
+                                     size_t size, struct spp_diag *diag) {
   struct spp_hunt *hunt = malloc(sizeof *hunt);
   if (!hunt) return spp_diag_oom(diag);
   *fits = false;
@@ -194,7 +195,8 @@ static int64_t next_gpus(int64_t gpus, int64_t node) {
   if (gpus < 8) return gpus + 1;
   for (int64_t nodes = 1; nodes <= MAX_GPUS / node; nodes++) {
     int64_t odd = nodes;
-    while (odd % 2 == 0) odd /= 2;
+    while (odd % 2 == 0)
+      odd /= 2;
     if (odd <= 3 && nodes * node > gpus) return nodes * node;
   }
   return MAX_GPUS + 1;
@@ -222,7 +224,8 @@ static enum spp_status fewest_gpus(const struct spp_search_options *options, str
 
 /* ---- entry ---- */
 
-static enum spp_status refuse(const struct spp_search_options *options, enum spp_find what, struct spp_diag *diag) {
+static enum spp_status refuse(const struct spp_search_options *options, enum spp_find what,
+                              struct spp_diag *diag) {
   if (what == SPP_FIND_MAX_SEQ && options->spec.documents.count > 0)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--find max-seq", "drop --doc-lengths",
                         "document lengths fix the sequence");

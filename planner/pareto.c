@@ -27,11 +27,12 @@ static bool simpler(const struct spp_candidate *x, const struct spp_candidate *y
 }
 
 /* Somebody in [first, end) is faster and smaller than candidate i. */
-static bool beaten(const struct spp_candidate *candidates, size_t first, size_t end, size_t i, const bool *taken,
-                   int framework) {
+static bool beaten(const struct spp_candidate *candidates, size_t first, size_t end, size_t i,
+                   const bool *taken, int framework) {
   for (size_t j = first; j < end; j++) {
     if (taken[j] || (framework >= 0 && candidates[j].place.framework != framework)) continue;
-    if (candidates[j].step_s < candidates[i].step_s && candidates[j].device_bytes < candidates[i].device_bytes)
+    if (candidates[j].step_s < candidates[i].step_s &&
+        candidates[j].device_bytes < candidates[i].device_bytes)
       return true;
   }
   return false;
@@ -42,7 +43,8 @@ static size_t take_best(const struct spp_candidate *candidates, size_t n, int fr
                         const bool *taken) {
   size_t best = n, end = first;
   double limit = candidates[first].score * (1 + SPP_TIE);
-  while (end < n && candidates[end].score <= limit) end++;
+  while (end < n && candidates[end].score <= limit)
+    end++;
   for (size_t i = first; i < end; i++) {
     if (taken[i] || (framework >= 0 && candidates[i].place.framework != framework)) continue;
     if (best < n && !simpler(&candidates[i], &candidates[best])) continue;
@@ -51,7 +53,8 @@ static size_t take_best(const struct spp_candidate *candidates, size_t n, int fr
   return best;
 }
 
-int spp_rank(const struct spp_candidate *candidates, size_t n, int framework, int count, size_t *out, bool *taken) {
+int spp_rank(const struct spp_candidate *candidates, size_t n, int framework, int count, size_t *out,
+             bool *taken) {
   size_t first = 0;
   int picked = 0;
   while (picked < count) {
@@ -67,7 +70,8 @@ int spp_rank(const struct spp_candidate *candidates, size_t n, int framework, in
 }
 
 static int compare_time(const void *a, const void *b) {
-  const struct spp_candidate *x = *(const struct spp_candidate *const *)a, *y = *(const struct spp_candidate *const *)b;
+  const struct spp_candidate *x = *(const struct spp_candidate *const *)a,
+                             *y = *(const struct spp_candidate *const *)b;
   if (x->step_s != y->step_s) return x->step_s < y->step_s ? -1 : 1;
   if (x->device_bytes != y->device_bytes) return x->device_bytes < y->device_bytes ? -1 : 1;
   if (x->complexity != y->complexity) return x->complexity < y->complexity ? -1 : 1;
@@ -79,7 +83,8 @@ static int thin(size_t *front, int count, size_t *out, int max) {
     memcpy(out, front, (size_t)count * sizeof *out);
     return count;
   }
-  for (int i = 0; i < max; i++) out[i] = front[(int64_t)i * (count - 1) / (max - 1)];
+  for (int i = 0; i < max; i++)
+    out[i] = front[(int64_t)i * (count - 1) / (max - 1)];
   return max;
 }
 
@@ -90,7 +95,8 @@ int spp_pareto(const struct spp_candidate *candidates, size_t n, size_t *out, in
   if (order && front) {
     int64_t smallest = INT64_MAX;
     count = 0;
-    for (size_t i = 0; i < n; i++) order[i] = &candidates[i];
+    for (size_t i = 0; i < n; i++)
+      order[i] = &candidates[i];
     qsort(order, n, sizeof *order, compare_time);
     for (size_t i = 0; i < n; i++) {
       if (order[i]->device_bytes >= smallest) continue;

@@ -20,13 +20,14 @@ enum {
 
 /* ---- spaces ---- */
 
-enum spp_status spp_hunt_open(const struct spp_search_options *options, struct spp_hunt *hunt, struct spp_diag *diag) {
+enum spp_status spp_hunt_open(const struct spp_search_options *options, struct spp_hunt *hunt,
+                              struct spp_diag *diag) {
   struct spp_diag refusal = {.status = SPP_OK};
   memset(hunt, 0, sizeof *hunt);
   hunt->options = options;
   if (options->framework_count < 1 || options->framework_count > SPP_MAX_FRAMEWORKS)
-    return spp_diag_set(diag, SPP_ERR_USAGE, "--framework", NULL, "between 1 and %d frameworks can be searched",
-                        (int)SPP_MAX_FRAMEWORKS);
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--framework", NULL,
+                        "between 1 and %d frameworks can be searched", (int)SPP_MAX_FRAMEWORKS);
   for (int i = 0; i < options->framework_count; i++) {
     enum spp_status status =
         spp_space_build(&options->spec, options->frameworks[i], &options->fixed, &hunt->spaces[i], &refusal);
@@ -44,12 +45,15 @@ enum spp_status spp_hunt_open(const struct spp_search_options *options, struct s
 }
 
 void spp_hunt_close(struct spp_hunt *hunt) {
-  for (int i = 0; i < SPP_MAX_FRAMEWORKS; i++) spp_space_free(&hunt->spaces[i]);
+  for (int i = 0; i < SPP_MAX_FRAMEWORKS; i++)
+    spp_space_free(&hunt->spaces[i]);
 }
 
-const struct spp_space *spp_hunt_cell(const struct spp_hunt *hunt, int64_t number, int *framework, int *cell) {
+const struct spp_space *spp_hunt_cell(const struct spp_hunt *hunt, int64_t number, int *framework,
+                                      int *cell) {
   int f = 0;
-  while (number >= hunt->spaces[f].cell_count) number -= hunt->spaces[f++].cell_count;
+  while (number >= hunt->spaces[f].cell_count)
+    number -= hunt->spaces[f++].cell_count;
   *framework = f;
   *cell = (int)number;
   return &hunt->spaces[f];
@@ -90,16 +94,19 @@ void spp_hunt_run(const struct spp_hunt *hunt, struct spp_tally *tallies, int th
   atomic_llong next;
   int started = 0;
   atomic_init(&next, 0);
-  for (int i = 0; i < threads; i++) workers[i] = (struct worker){hunt, &tallies[i], &next};
+  for (int i = 0; i < threads; i++)
+    workers[i] = (struct worker){hunt, &tallies[i], &next};
   for (int i = 1; i < threads; i++)
     if (pthread_create(&ids[started], NULL, work, &workers[i]) == 0) started++;
   work(&workers[0]); /* also all there is when no thread could be started */
-  for (int i = 0; i < started; i++) pthread_join(ids[i], NULL);
+  for (int i = 0; i < started; i++)
+    pthread_join(ids[i], NULL);
 }
 
 static void merge_reason(struct spp_reason *into, const struct spp_reason *from) {
   int64_t count = into->count + from->count;
-  if (from->count > 0 && (into->count == 0 || spp_place_compare(&from->example, &into->example) < 0)) *into = *from;
+  if (from->count > 0 && (into->count == 0 || spp_place_compare(&from->example, &into->example) < 0))
+    *into = *from;
   into->count = count;
 }
 
@@ -116,7 +123,8 @@ void spp_tally_merge(struct spp_tally *into, struct spp_tally *from) {
   into->layouts += from->layouts;
   into->evaluated += from->evaluated;
   into->pruned += from->pruned;
-  for (int i = 0; i < SPP_REASON_COUNT; i++) merge_reason(&into->reasons[i], &from->reasons[i]);
+  for (int i = 0; i < SPP_REASON_COUNT; i++)
+    merge_reason(&into->reasons[i], &from->reasons[i]);
   for (int i = 0; i < SPP_MAX_FRAMEWORKS; i++) {
     into->framework_layouts[i] += from->framework_layouts[i];
     merge_reason(&into->framework_rule[i], &from->framework_rule[i]);
@@ -182,7 +190,8 @@ static enum spp_status choose_plans(const struct spp_hunt *hunt, struct spp_tall
     front_count = spp_pareto(tally->candidates, tally->count, front, SPP_MAX_FRONT);
     result->pareto = malloc(SPP_MAX_FRONT * sizeof *result->pareto);
     if (!result->pareto) front_count = -1;
-    for (int i = 0; i < front_count; i++) result->pareto[i] = add_chosen(chosen, &result->count, front[i]);
+    for (int i = 0; i < front_count; i++)
+      result->pareto[i] = add_chosen(chosen, &result->count, front[i]);
     result->pareto_count = front_count < 0 ? 0 : front_count;
     result->plans = malloc(((size_t)result->count + 1) * sizeof *result->plans);
   }
@@ -193,7 +202,8 @@ static enum spp_status choose_plans(const struct spp_hunt *hunt, struct spp_tall
   return result->plans && front_count >= 0 ? SPP_OK : SPP_ERR_INTERNAL;
 }
 
-static void describe_example(const struct spp_hunt *hunt, const struct spp_reason *reason, char *text, size_t size) {
+static void describe_example(const struct spp_hunt *hunt, const struct spp_reason *reason, char *text,
+                             size_t size) {
   struct spp_layout layout;
   struct spp_memory memory;
   struct spp_geometry geometry;
@@ -210,7 +220,7 @@ static void describe_example(const struct spp_hunt *hunt, const struct spp_reaso
   spp_bytes_print(host ? memory.host_bytes_per_node - memory.host_capacity_bytes
                        : memory.device_bytes - memory.capacity_bytes,
                   over);
-  snprintf(text, size, "%.40s %.120s: %s over%s", job->framework->display, described, over,
+  snprintf(text, size, "%.40s %.100s: %s over%s", job->framework->display, described, over,
            host ? " in host memory" : "");
 }
 
@@ -298,13 +308,15 @@ enum spp_status spp_search(const struct spp_search_options *options, struct spp_
     free(hunt);
     return status;
   }
-  for (int f = 0; f < SPP_MAX_FRAMEWORKS; f++) found.best_of_framework[f] = -1;
+  for (int f = 0; f < SPP_MAX_FRAMEWORKS; f++)
+    found.best_of_framework[f] = -1;
   found.threads = thread_count(options, hunt->cell_count);
   struct spp_tally *tallies = calloc((size_t)found.threads, sizeof *tallies);
   status = SPP_ERR_INTERNAL;
   if (tallies) {
     spp_hunt_run(hunt, tallies, found.threads);
-    for (int i = 1; i < found.threads; i++) spp_tally_merge(&tallies[0], &tallies[i]);
+    for (int i = 1; i < found.threads; i++)
+      spp_tally_merge(&tallies[0], &tallies[i]);
     status = conclude(hunt, &tallies[0], &found, diag);
     spp_tally_free(&tallies[0]);
   } else {

@@ -4,11 +4,14 @@
 #include "base/num.h"
 #include "planner/search_internal.h"
 
-bool spp_memory_feasible(const struct spp_memory *memory) { return memory->fits && memory->host_fits; }
+bool spp_memory_feasible(const struct spp_memory *memory) {
+  return memory->fits && memory->host_fits;
+}
 
 int64_t spp_memory_over(const struct spp_job *job, const struct spp_memory *memory) {
   int64_t device = spp_max64(0, memory->device_bytes - memory->capacity_bytes);
-  int64_t host = memory->host_fits ? 0 : spp_max64(0, memory->host_bytes_per_node - memory->host_capacity_bytes);
+  int64_t host =
+      memory->host_fits ? 0 : spp_max64(0, memory->host_bytes_per_node - memory->host_capacity_bytes);
   int64_t share = job->cluster ? spp_max64(1, spp_min64(job->cluster->gpus_per_node, job->gpus)) : 1;
   if (memory->fits && memory->host_fits) return 0;
   return spp_max64(1, spp_sat_add(device, host / share));
@@ -17,7 +20,8 @@ int64_t spp_memory_over(const struct spp_job *job, const struct spp_memory *memo
 double spp_objective_score(enum spp_objective objective, const struct spp_prediction *prediction) {
   const struct spp_time *time = &prediction->time;
   if (objective == SPP_OBJECTIVE_MEMORY) return (double)prediction->memory.device_bytes;
-  if (objective == SPP_OBJECTIVE_COST && time->usd_per_million_tokens > 0) return time->usd_per_million_tokens;
+  if (objective == SPP_OBJECTIVE_COST && time->usd_per_million_tokens > 0)
+    return time->usd_per_million_tokens;
   return time->tokens_per_s > 0 ? 1 / time->tokens_per_s : time->step_s;
 }
 
@@ -43,8 +47,8 @@ static void add_candidate(struct spp_tally *tally, const struct spp_candidate *c
   tally->candidates[tally->count++] = *candidate;
 }
 
-static void note_miss(const struct spp_job *job, const struct spp_memory *memory, const struct spp_place *place,
-                      struct spp_tally *tally) {
+static void note_miss(const struct spp_job *job, const struct spp_memory *memory,
+                      const struct spp_place *place, struct spp_tally *tally) {
   int64_t over = spp_memory_over(job, memory);
   count_reason(&tally->reasons[memory->fits ? SPP_REASON_HOST : SPP_REASON_MEMORY], place, over);
   if (tally->has_nearest &&
@@ -71,7 +75,8 @@ static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, c
 /* What already failed for want of memory, so that more of the same need not be asked.
  *
  * A larger micro-batch at the same everything keeps at least as many tokens alive: b sequences in each of
- * min(P, M/b) micro-batches in flight is min(bP, M), which never falls as b grows; states do not depend on b. */
+ * min(P, M/b) micro-batches in flight is min(bP, M), which never falls as b grows; states do not depend on b.
+ */
 struct too_big {
   int number, micro; /* this variant, from this micro-batch on */
 };

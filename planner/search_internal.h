@@ -24,7 +24,7 @@ struct spp_candidate {
 enum { SPP_TALLY_RULES = 128, SPP_REASON_MEMORY = SPP_TALLY_RULES, SPP_REASON_HOST, SPP_REASON_COUNT };
 struct spp_reason {
   int64_t count;
-  int64_t over_bytes; /* of the example: device or host bytes beyond the limit */
+  int64_t over_bytes;       /* of the example: device or host bytes beyond the limit */
   struct spp_place example; /* first in order */
 };
 
@@ -35,7 +35,8 @@ struct spp_tally {
   int64_t layouts, evaluated, pruned;
   struct spp_reason reasons[SPP_REASON_COUNT];
   int64_t framework_layouts[SPP_MAX_FRAMEWORKS]; /* legal ones */
-  struct spp_reason framework_rule[SPP_MAX_FRAMEWORKS]; /* first illegal layout of a framework, and how many */
+  struct spp_reason
+      framework_rule[SPP_MAX_FRAMEWORKS]; /* first illegal layout of a framework, and how many */
   bool has_nearest;
   int64_t nearest_over_bytes;
   struct spp_place nearest;
@@ -50,7 +51,8 @@ struct spp_hunt {
   int64_t cell_count;
 };
 /* SPP_ERR_USAGE with the last refusal when no framework can do the job. */
-enum spp_status spp_hunt_open(const struct spp_search_options *options, struct spp_hunt *hunt, struct spp_diag *diag);
+enum spp_status spp_hunt_open(const struct spp_search_options *options, struct spp_hunt *hunt,
+                              struct spp_diag *diag);
 void spp_hunt_close(struct spp_hunt *hunt);
 /* Framework and cell of a flat number. */
 const struct spp_space *spp_hunt_cell(const struct spp_hunt *hunt, int64_t number, int *framework, int *cell);
@@ -76,15 +78,16 @@ void spp_tally_free(struct spp_tally *tally);
 /* Scores within this share of the best count as equal: the model's own error is tens of times larger. */
 #define SPP_TIE 1e-3
 
-/* Order candidates best first and pick: out[] gets indices into candidates, at most `count`; returns how many.
- * Round by round, among those within SPP_TIE of the best score left and not beaten in both time and memory by another
- * of them, the simplest is taken; then the smaller, the faster, the earlier. framework -1 = all.
- * candidates must be sorted by spp_candidate_compare. */
-int spp_rank(const struct spp_candidate *candidates, size_t n, int framework, int count, size_t *out, bool *taken);
+/* Order candidates best first and pick: out[] gets indices into candidates, at most `count`; returns how
+ * many. Round by round, among those within SPP_TIE of the best score left and not beaten in both time and
+ * memory by another of them, the simplest is taken; then the smaller, the faster, the earlier. framework -1 =
+ * all. candidates must be sorted by spp_candidate_compare. */
+int spp_rank(const struct spp_candidate *candidates, size_t n, int framework, int count, size_t *out,
+             bool *taken);
 int spp_candidate_compare(const void *a, const void *b);
 
-/* Indices of the candidates that no other beats in step time and memory, fastest first, thinned to `max` with both
- * ends kept. Returns the count, -1 when out of memory. */
+/* Indices of the candidates that no other beats in step time and memory, fastest first, thinned to `max` with
+ * both ends kept. Returns the count, -1 when out of memory. */
 int spp_pareto(const struct spp_candidate *candidates, size_t n, size_t *out, int max);
 
 #endif

@@ -14,7 +14,9 @@ int spp_divisors(int64_t n, int64_t *divisors, int max) {
   return count;
 }
 
-static bool allows(int64_t fixed, int64_t value) { return fixed == SPP_UNSET || fixed == value; }
+static bool allows(int64_t fixed, int64_t value) {
+  return fixed == SPP_UNSET || fixed == value;
+}
 
 /* ---- jobs: one per loss choice ---- */
 
@@ -22,15 +24,16 @@ static bool loss_is_fixed(const struct spp_job_spec *spec) {
   return spec->loss != SPP_UNSET || spec->loss_path != SPP_UNSET || spec->mode == SPP_MODE_INFER;
 }
 
-static enum spp_status add_job(struct spp_space *space, const struct spp_job_spec *spec, struct spp_diag *diag) {
-  enum spp_status status =
-      spp_job_resolve(spec, space->framework, &space->jobs[space->job_count], diag);
+static enum spp_status add_job(struct spp_space *space, const struct spp_job_spec *spec,
+                               struct spp_diag *diag) {
+  enum spp_status status = spp_job_resolve(spec, space->framework, &space->jobs[space->job_count], diag);
   if (status == SPP_OK) space->job_count++;
   return status;
 }
 
 /* The framework's own loss first, so that it wins where the choice makes no difference. */
-static enum spp_status build_jobs(struct spp_space *space, const struct spp_job_spec *spec, struct spp_diag *diag) {
+static enum spp_status build_jobs(struct spp_space *space, const struct spp_job_spec *spec,
+                                  struct spp_diag *diag) {
   const struct spp_framework *framework = space->framework;
   enum spp_status status = add_job(space, spec, diag);
   if (status != SPP_OK || loss_is_fixed(spec)) return status;
@@ -83,9 +86,8 @@ static bool push_experts(struct spp_space *space, struct spp_cell cell) {
   int64_t ranks = cell.tp * cell.dp * cell.ulysses * cell.ring;
   for (int i = 0; i < ep_count; i++) {
     if (fixed->ep == SPP_UNSET && eps[i] > 1 && (arch->experts % eps[i] || ranks % eps[i])) continue;
-    int64_t etps[2] = {1, cell.tp};
+    int64_t etps[2] = {cell.tp, 1}; /* NVIDIA/Megatron-LM: expert TP defaults to TP */
     int etp_count = moe && framework->etp && cell.tp > 1 ? 2 : 1;
-    if (moe && !framework->etp) etps[0] = eps[i] > 1 ? 1 : cell.tp;
     if (fixed->etp != SPP_UNSET) etps[0] = fixed->etp, etp_count = 1;
     for (int j = 0; j < etp_count; j++) {
       if (fixed->etp == SPP_UNSET && ranks % (eps[i] * etps[j])) continue;
@@ -97,8 +99,8 @@ static bool push_experts(struct spp_space *space, struct spp_cell cell) {
   return true;
 }
 
-static bool push_sp(struct spp_space *space, const struct spp_cell *outer, enum spp_sp_kind kind, int64_t ulysses,
-                    int64_t ring) {
+static bool push_sp(struct spp_space *space, const struct spp_cell *outer, enum spp_sp_kind kind,
+                    int64_t ulysses, int64_t ring) {
   const struct spp_request *fixed = &space->fixed;
   struct spp_cell cell = *outer;
   int64_t product = cell.tp * cell.pp * ulysses * ring, gpus = space->jobs[0].gpus;
@@ -113,9 +115,11 @@ static bool push_sp(struct spp_space *space, const struct spp_cell *outer, enum 
   return push_experts(space, cell);
 }
 
-/* A framework that splits the degree itself (ms-swift: Ulysses = gcd(KV heads, degree)) offers one kind per degree. */
+/* A framework that splits the degree itself (ms-swift: Ulysses = gcd(KV heads, degree)) offers one kind per
+ * degree. */
 static bool push_own_split(struct spp_space *space, const struct spp_cell *outer, int64_t degree) {
-  int64_t ulysses = spp_gcd(spp_arch_kv_heads(space->jobs[0].arch), degree);
+  int64_t heads = spp_max64(1, spp_arch_kv_heads(space->jobs[0].arch) / outer->tp);
+  int64_t ulysses = spp_gcd(heads, degree);
   enum spp_sp_kind kind = ulysses == degree ? SPP_SP_ULYSSES : ulysses == 1 ? SPP_SP_RING : SPP_SP_HYBRID;
   return push_sp(space, outer, kind, ulysses, degree / ulysses);
 }
@@ -129,12 +133,14 @@ static bool push_degree(struct spp_space *space, const struct spp_cell *outer, i
   const struct spp_request *fixed = &space->fixed;
   bool split_given = fixed->sp_kind != SPP_UNSET || fixed->ulysses != SPP_UNSET || fixed->ring != SPP_UNSET;
   if (degree == 1) return push_sp(space, outer, SPP_SP_NONE, 1, 1);
-  if (space->framework->sp_split == SPP_SPLIT_GCD_KV && !split_given) return push_own_split(space, outer, degree);
+  if (space->framework->sp_split == SPP_SPLIT_GCD_KV && !split_given)
+    return push_own_split(space, outer, degree);
   if (kind_offered(space, SPP_SP_ULYSSES) && (degree <= heads || split_given) &&
       !push_sp(space, outer, SPP_SP_ULYSSES, degree, 1))
     return false;
   if (kind_offered(space, SPP_SP_RING) && !push_sp(space, outer, SPP_SP_RING, 1, degree)) return false;
-  if (kind_offered(space, SPP_SP_ALLGATHER) && !push_sp(space, outer, SPP_SP_ALLGATHER, 1, degree)) return false;
+  if (kind_offered(space, SPP_SP_ALLGATHER) && !push_sp(space, outer, SPP_SP_ALLGATHER, 1, degree))
+    return false;
   if (!kind_offered(space, SPP_SP_HYBRID)) return true;
   for (int i = 0; i < space->gpu_divisor_count; i++) {
     int64_t ulysses = space->gpu_divisors[i];
@@ -171,14 +177,16 @@ static bool build_cells(struct spp_space *space) {
 }
 
 enum spp_status spp_space_build(const struct spp_job_spec *spec, const struct spp_framework *framework,
-                                const struct spp_request *fixed, struct spp_space *space, struct spp_diag *diag) {
+                                const struct spp_request *fixed, struct spp_space *space,
+                                struct spp_diag *diag) {
   struct spp_space built = {.framework = framework, .fixed = *fixed};
   built.jobs = calloc(SPP_LOSS_CHOICE_COUNT, sizeof *built.jobs);
   if (!built.jobs) return spp_diag_oom(diag);
   enum spp_status status = build_jobs(&built, spec, diag);
   if (status == SPP_OK) {
     built.gpu_divisor_count = spp_divisors(built.jobs[0].gpus, built.gpu_divisors, SPP_MAX_DIVISORS);
-    built.batch_divisor_count = spp_divisors(built.jobs[0].global_batch, built.batch_divisors, SPP_MAX_DIVISORS);
+    built.batch_divisor_count =
+        spp_divisors(built.jobs[0].global_batch, built.batch_divisors, SPP_MAX_DIVISORS);
     if (!build_cells(&built)) status = spp_diag_oom(diag);
   }
   if (status == SPP_OK && built.cell_count == 0)
@@ -207,8 +215,10 @@ static void add_pipe(struct spp_choices *choices, int64_t vpp, enum spp_schedule
   choices->pipes[choices->pipe_count++].schedule = schedule;
 }
 
-/* Without a pipeline there is no schedule; with one chunk a rank every flat schedule, with more the interleaved one. */
-static void choose_pipes(const struct spp_space *space, const struct spp_cell *cell, struct spp_choices *choices) {
+/* Without a pipeline there is no schedule; with one chunk a rank every flat schedule, with more the
+ * interleaved one. */
+static void choose_pipes(const struct spp_space *space, const struct spp_cell *cell,
+                         struct spp_choices *choices) {
   const struct spp_framework *framework = space->framework;
   const struct spp_request *fixed = &space->fixed;
   int64_t vpps[SPP_MAX_DIVISORS], per_stage = spp_max64(1, space->jobs[0].arch->layers / cell->pp);
@@ -227,7 +237,8 @@ static void choose_pipes(const struct spp_space *space, const struct spp_cell *c
       add_pipe(choices, 1, SPP_SCHEDULE_1F1B);
     else
       for (int s = 0; s < SPP_SCHEDULE_COUNT; s++)
-        if (framework->schedules[s] && s != SPP_SCHEDULE_INTERLEAVED) add_pipe(choices, 1, (enum spp_schedule)s);
+        if (framework->schedules[s] && s != SPP_SCHEDULE_INTERLEAVED)
+          add_pipe(choices, 1, (enum spp_schedule)s);
   }
   if (choices->pipe_count == 0) add_pipe(choices, 1, SPP_SCHEDULE_1F1B);
 }
@@ -238,7 +249,8 @@ static void add_sharding(struct spp_choices *choices, int zero, int64_t dp_repli
   choices->shardings[choices->sharding_count++].dp_replicate = dp_replicate;
 }
 
-/* Copies of the sharded states (HSDP) pay where a group would cross nodes; inside one node only on request. */
+/* Copies of the sharded states (HSDP) pay where a group would cross nodes; inside one node only on request.
+ */
 static void choose_replicas(const struct spp_space *space, const struct spp_cell *cell, int zero,
                             struct spp_choices *choices) {
   const struct spp_job *job = &space->jobs[0];
@@ -256,7 +268,8 @@ static void choose_replicas(const struct spp_space *space, const struct spp_cell
   }
 }
 
-static void choose_shardings(const struct spp_space *space, const struct spp_cell *cell, struct spp_choices *choices) {
+static void choose_shardings(const struct spp_space *space, const struct spp_cell *cell,
+                             struct spp_choices *choices) {
   int64_t holders = cell->dp * (space->framework->dp_shard_includes_sp ? cell->ulysses * cell->ring : 1);
   choices->one_holder = holders == 1;
   if (space->fixed.zero != SPP_UNSET) {
@@ -268,7 +281,8 @@ static void choose_shardings(const struct spp_space *space, const struct spp_cel
   if (choices->sharding_count == 0) add_sharding(choices, space->framework->zero_default, 1);
 }
 
-static void choose_rest(const struct spp_space *space, const struct spp_cell *cell, struct spp_choices *choices) {
+static void choose_rest(const struct spp_space *space, const struct spp_cell *cell,
+                        struct spp_choices *choices) {
   const struct spp_framework *framework = space->framework;
   const struct spp_request *fixed = &space->fixed;
   bool infer = space->jobs[0].mode == SPP_MODE_INFER;
@@ -288,10 +302,12 @@ static void choose_rest(const struct spp_space *space, const struct spp_cell *ce
     if (fixed->recompute == SPP_UNSET ? offered : fixed->recompute == r)
       choices->recomputes[choices->recompute_count++] = (enum spp_recompute)r;
   }
-  if (choices->recompute_count == 0) choices->recomputes[choices->recompute_count++] = framework->recompute_default;
+  if (choices->recompute_count == 0)
+    choices->recomputes[choices->recompute_count++] = framework->recompute_default;
 }
 
-/* Divisors of the sequences one replica sees in a step. Where they do not divide, one layout is left for the rule. */
+/* Divisors of the sequences one replica sees in a step. Where they do not divide, one layout is left for the
+ * rule. */
 static void choose_micro_batches(const struct spp_space *space, const struct spp_cell *cell,
                                  struct spp_choices *choices) {
   int64_t batch = space->jobs[0].global_batch;
@@ -308,7 +324,8 @@ static void choose_micro_batches(const struct spp_space *space, const struct spp
       choices->micro_batches[choices->micro_batch_count++] = space->batch_divisors[i];
 }
 
-void spp_space_choices(const struct spp_space *space, const struct spp_cell *cell, struct spp_choices *choices) {
+void spp_space_choices(const struct spp_space *space, const struct spp_cell *cell,
+                       struct spp_choices *choices) {
   choices->pipe_count = choices->megatron_sp_count = choices->sharding_count = 0;
   choices->offload_count = choices->recompute_count = choices->micro_batch_count = 0;
   choices->loss_count = space->job_count;
@@ -342,12 +359,12 @@ struct spp_variant spp_choices_variant(const struct spp_choices *choices, int nu
 
 bool spp_choices_redundant(const struct spp_choices *choices, const struct spp_variant *variant) {
   return choices->one_holder && variant->sharding > 0 &&
-         choices->offloads[variant->offload] != SPP_OFFLOAD_OPTIMIZER &&
-         choices->offloads[variant->offload] != SPP_OFFLOAD_OPTIMIZER_PARAMS;
+         !spp_offload_optimizer(choices->offloads[variant->offload]);
 }
 
-void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell, const struct spp_choices *choices,
-                      const struct spp_variant *variant, int64_t micro_batch, struct spp_layout *layout) {
+void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell,
+                      const struct spp_choices *choices, const struct spp_variant *variant,
+                      int64_t micro_batch, struct spp_layout *layout) {
   const struct spp_framework *framework = space->framework;
   const struct spp_request *fixed = &space->fixed;
   enum spp_recompute recompute = choices->recomputes[variant->recompute];
@@ -426,14 +443,15 @@ void spp_walk_seek(struct spp_walk *walk, int number, int micro) {
   enter_micro_batch(walk, micro);
 }
 
-/* Weights, not costs: what a person would rather not have to set up and debug. Offload outweighs everything else,
- * then pipelines and rings, then tensor and Ulysses parallelism, then switches. */
+/* Weights, not costs: what a person would rather not have to set up and debug. Offload outweighs everything
+ * else, then pipelines and rings, then tensor and Ulysses parallelism, then switches. */
 int spp_layout_complexity(const struct spp_job *job, const struct spp_layout *layout) {
-  static const int offloads[SPP_OFFLOAD_COUNT] = {0, 16, 24, 18};
+  static const int offloads[SPP_OFFLOAD_COUNT] = {0, 16, 24, 18, 28, 32};
   static const int recomputes[SPP_RECOMPUTE_COUNT] = {0, 1, 2};
   static const int kinds[SPP_SP_KIND_COUNT] = {0, 4, 6, 5, 8};
   static const int schedules[SPP_SCHEDULE_COUNT] = {0, 2, 1, 3, 4};
   return offloads[layout->offload] + recomputes[layout->recompute] + kinds[layout->sp_kind] +
-         (layout->pp > 1 ? 7 + schedules[layout->schedule] : 0) + (layout->tp > 1 ? 5 - layout->megatron_sp : 0) +
-         (layout->ep > 1) + (layout->dp_replicate > 1 ? 2 : 0) + (job->loss != job->framework->loss_default);
+         (layout->pp > 1 ? 7 + schedules[layout->schedule] : 0) +
+         (layout->tp > 1 ? 5 - layout->megatron_sp : 0) + (layout->ep > 1) +
+         (layout->dp_replicate > 1 ? 2 : 0) + (job->loss != job->framework->loss_default);
 }

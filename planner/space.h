@@ -1,20 +1,16 @@
-/* Every layout a framework can run on the job's GPUs: the outer half (how the GPUs are divided) as a list of cells,
- * the inner half (sharding stage, recompute, offload, schedule, loss, micro-batch) as lists of choices per cell.
+/* Every layout a framework can run on the job's GPUs: the outer half (how the GPUs are divided) as a list of
+ * cells, the inner half (sharding stage, recompute, offload, schedule, loss, micro-batch) as lists of choices
+ * per cell.
  *
- * Generation goes by divisors and by the framework's flags only; whether a combination is legal is the business of
- * spp_rules_first(). What the user fixed replaces a list by one value, flags or not, so that the rule that refuses it
- * is named. */
+ * Generation goes by divisors and by the framework's flags only; whether a combination is legal is the
+ * business of spp_rules_first(). What the user fixed replaces a list by one value, flags or not, so that the
+ * rule that refuses it is named. */
 #ifndef SPP_PLANNER_SPACE_H
 #define SPP_PLANNER_SPACE_H
 
 #include "model/layout.h"
 
-enum {
-  SPP_MAX_DIVISORS = 256,
-  SPP_MAX_PIPES = 40,
-  SPP_MAX_SHARDINGS = 96,
-  SPP_MAX_MICRO_BATCHES = 48
-};
+enum { SPP_MAX_DIVISORS = 256, SPP_MAX_PIPES = 40, SPP_MAX_SHARDINGS = 96, SPP_MAX_MICRO_BATCHES = 48 };
 
 /* How the GPUs are divided. */
 struct spp_cell {
@@ -47,8 +43,10 @@ struct spp_choices {
   enum spp_offload offloads[SPP_OFFLOAD_COUNT];
   enum spp_recompute recomputes[SPP_RECOMPUTE_COUNT];
   int64_t micro_batches[SPP_MAX_MICRO_BATCHES]; /* ascending */
-  int pipe_count, megatron_sp_count, sharding_count, offload_count, recompute_count, loss_count, micro_batch_count;
-  bool one_holder; /* a single rank holds the dense states: sharding stages differ only in what they can offload */
+  int pipe_count, megatron_sp_count, sharding_count, offload_count, recompute_count, loss_count,
+      micro_batch_count;
+  bool one_holder; /* a single rank holds the dense states: sharding stages differ only in what they can
+                      offload */
 };
 
 /* One member of each list but the micro-batch, by index. */
@@ -56,20 +54,24 @@ struct spp_variant {
   int pipe, megatron_sp, sharding, offload, recompute, loss;
 };
 
-/* Resolve the job against the framework (once per loss choice) and list the cells. SPP_ERR_USAGE when the framework
- * cannot do the job or no product of degrees makes the GPUs; SPP_ERR_INTERNAL when out of memory. Free on success. */
+/* Resolve the job against the framework (once per loss choice) and list the cells. SPP_ERR_USAGE when the
+ * framework cannot do the job or no product of degrees makes the GPUs; SPP_ERR_INTERNAL when out of memory.
+ * Free on success. */
 enum spp_status spp_space_build(const struct spp_job_spec *spec, const struct spp_framework *framework,
-                                const struct spp_request *fixed, struct spp_space *space, struct spp_diag *diag);
+                                const struct spp_request *fixed, struct spp_space *space,
+                                struct spp_diag *diag);
 void spp_space_free(struct spp_space *space);
 
-void spp_space_choices(const struct spp_space *space, const struct spp_cell *cell, struct spp_choices *choices);
+void spp_space_choices(const struct spp_space *space, const struct spp_cell *cell,
+                       struct spp_choices *choices);
 /* Variants number 0 .. spp_choices_count() - 1, loss fastest. */
 int spp_choices_count(const struct spp_choices *choices);
 struct spp_variant spp_choices_variant(const struct spp_choices *choices, int number);
 /* A variant that says the same as another one, and is left out: sharding stages of a single holder. */
 bool spp_choices_redundant(const struct spp_choices *choices, const struct spp_variant *variant);
-void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell, const struct spp_choices *choices,
-                      const struct spp_variant *variant, int64_t micro_batch, struct spp_layout *layout);
+void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell,
+                      const struct spp_choices *choices, const struct spp_variant *variant,
+                      int64_t micro_batch, struct spp_layout *layout);
 
 /* One pass over the layouts of a cell, variant by variant, micro-batches ascending inside each. */
 struct spp_walk {
@@ -88,7 +90,8 @@ bool spp_walk_next(struct spp_walk *walk);
 /* Go straight to a layout seen before. */
 void spp_walk_seek(struct spp_walk *walk, int number, int micro);
 
-/* How much machinery a layout asks for: breaks ties between plans of equal speed. 0 = plain data parallelism. */
+/* How much machinery a layout asks for: breaks ties between plans of equal speed. 0 = plain data parallelism.
+ */
 int spp_layout_complexity(const struct spp_job *job, const struct spp_layout *layout);
 
 /* Divisors of n, ascending, at most `max`; returns the count. n > 0. */
