@@ -7,6 +7,12 @@
 
 enum { PATH_BYTES = 4096 };
 
+/* A file may borrow the sections it lacks from another ("borrows": "a40"): GPUs of one generation. */
+struct device_files {
+  struct spp_json_doc *own_doc, *lender_doc;
+  struct spp_json own, lender;
+};
+
 static const char *const collective_keys[SPP_COLLECTIVE_COUNT] = {
     [SPP_ALL_TO_ALL] = "all_to_all",
     [SPP_SEND_RECV] = "send_recv",
@@ -103,24 +109,31 @@ static bool lists(struct spp_json names, const char *wanted) {
   return false;
 }
 
-static void read_device(struct spp_json root, const struct spp_gpu *gpu, struct spp_calib *calib, enum spp_status *status,
-                        struct spp_diag *diag) {
-  struct spp_json ratios = spp_json_get(root, "ratios"), memory = spp_json_get(root, "memory");
-  struct spp_json nvls = spp_json_get(root, "reduce_in_switch");
-  calib->measured = gpu->calib[0] != '\0' && lists(spp_json_get(root, "measured_on"), gpu->name);
-  calib->sigma = number(root, calib->measured ? "sigma" : "sigma_borrowed", 0.01, 1, 1, status, diag);
-  read_gemm(spp_json_get(root, "gemm"), &calib->gemm, status, diag);
+/* Section `key` of a file, or of the file it borrows from. */
+static struct spp_json section(const struct device_files *files, const char *key) {
+  struct spp_json own = spp_json_get(files->own, key);
+  return own.node || !files->lender.node ? own : spp_json_get(files->lender, key);
+}
+
+static void read_device(const struct device_files *files, const struct spp_gpu *gpu, struct spp_calib *calib,
+                        enum spp_status *status, struct spp_diag *diag) {
+  struct spp_json ratios = section(files, "ratios"), memory = section(files, "memory");
+  struct spp_json attention = section(files, "attention"), nvls = section(files, "reduce_in_switch");
+  calib->measured = lists(spp_json_get(files->own, "measured_on"), gpu->name);
+  if (*status == SPP_OK)
+    *status = spp_json_real(section(files, calib->measured ? "sigma" : "sigma_borrowed"), 0.01, 1, &calib->sigma, diag);
+  read_gemm(section(files, "gemm"), &calib->gemm, status, diag);
   calib->sustained = number(ratios, "sustained", 0.1, 1.2, 1, status, diag);
   calib->wgrad_ratio = number(ratios, "wgrad", 0.5, 3, 1, status, diag);
   calib->dgrad_ratio = number(ratios, "dgrad", 0.5, 3, 1, status, diag);
   calib->grouped_gemm_ratio = number(ratios, "grouped", 0.05, 1.2, 1, status, diag);
   calib->fp8_ratio = number(ratios, "fp8", 0.1, 1.2, 1, status, diag);
   for (int i = 0; i < SPP_ATTN_IMPL_COUNT; i++)
-    read_attention(spp_json_get(root, "attention"), i, calib->attention[i], status, diag);
+    read_attention(attention, i, calib->attention[i], status, diag);
   for (int i = 0; i < SPP_MEMORY_KERNEL_COUNT; i++)
     calib->memory_share[i] = number(memory, memory_keys[i], 0.01, 1.2, 1, status, diag);
   calib->launch_s = number(memory, "launch_us", 0, 1e3, 1e-6, status, diag);
-  read_collectives(spp_json_get(root, "link"), calib->link, status, diag);
+  read_collectives(section(files, "link"), calib->link, status, diag);
   memset(&calib->reduce_in_switch, 0, sizeof calib->reduce_in_switch);
   if (spp_json_kind(nvls) == SPP_JSON_OBJECT) read_collective(nvls, &calib->reduce_in_switch, status, diag);
 }
@@ -133,23 +146,38 @@ static enum spp_status load(const char *config_dir, const char *name, struct spp
   return spp_json_load(path, doc, diag);
 }
 
+/* Opens the GPU's own file and, when it borrows, the lender's (which borrows from nobody). */
+static enum spp_status open_files(const char *config_dir, const char *name, struct device_files *files, struct spp_diag *diag) {
+  const char *lender = NULL;
+  enum spp_status status = load(config_dir, name, &files->own_doc, diag);
+  if (status != SPP_OK) return status;
+  files->own = spp_json_root(files->own_doc);
+  status = spp_json_string_or(spp_json_get(files->own, "borrows"), NULL, &lender, diag);
+  if (status != SPP_OK || !lender) return status;
+  status = load(config_dir, lender, &files->lender_doc, diag);
+  if (status == SPP_OK) files->lender = spp_json_root(files->lender_doc);
+  return status;
+}
+
 enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu, const struct spp_cluster *cluster,
                                struct spp_arena *arena, const struct spp_calib **calib, struct spp_diag *diag) {
   const char *name = gpu->calib[0] ? gpu->calib : sibling(gpu);
-  struct spp_json_doc *device = NULL, *fabric = NULL;
+  struct device_files files = {0};
+  struct spp_json_doc *fabric = NULL;
   struct spp_calib *made = spp_arena_alloc(arena, sizeof *made);
   enum spp_status status;
   (void)cluster; /* figures of one machine stay in its own file; here they are shares of them */
   if (!made) return spp_diag_oom(diag);
-  status = load(config_dir, name, &device, diag);
+  status = open_files(config_dir, name, &files, diag);
   if (status == SPP_OK) status = load(config_dir, "fabric", &fabric, diag);
   if (status == SPP_OK) {
     snprintf(made->name, sizeof made->name, "%s", name);
     read_fabric(spp_json_root(fabric), made, &status, diag);
-    read_device(spp_json_root(device), gpu, made, &status, diag);
+    read_device(&files, gpu, made, &status, diag);
   }
   spp_json_free(fabric);
-  spp_json_free(device);
+  spp_json_free(files.lender_doc);
+  spp_json_free(files.own_doc);
   if (status == SPP_OK) *calib = made;
   return status;
 }

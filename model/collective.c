@@ -6,6 +6,8 @@
 
 /* NVLS is chosen from this many GPUs on (NCCL 2.27 on an H200 box; see docs/time.md). */
 enum { NVLS_MIN_RANKS = 5 };
+/* Message latency (NCCL send/recv of 2 KiB) of the InfiniBand machines the hops were read for: microsoft/vidur h100_dgx. */
+static const double hop_fit_message_s = 17e-6;
 
 static double larger(double a, double b) { return a > b ? a : b; }
 static double smaller(double a, double b) { return a < b ? a : b; }
@@ -46,15 +48,15 @@ static double inside_s(const struct spp_gpu *gpu, const struct spp_cluster *clus
   return smaller(ring, line_s(&calib->reduce_in_switch, 0, bytes, gpu->link_bytes_per_s));
 }
 
-/* Latency of a trip over the network: ring steps between nodes for gather-like operations, a tree for all-reduce. */
+/* Latency of a trip over the network: one message for send_recv and all-to-all, ring steps between nodes for gather-like
+ * operations, a tree for all-reduce. The hop of the fit is scaled on slower fabrics by their message latency. */
 static double network_latency_s(const struct spp_cluster *cluster, const struct spp_calib *calib, enum spp_collective op,
                                 const struct spp_placement *p) {
   const struct spp_collective_fit *fit = &calib->network[op];
-  double hop = larger(fit->a1_s, cluster->nic_latency_s);
-  double hops = (double)(p->domains - 1);
-  if (op == SPP_SEND_RECV || op == SPP_ALL_TO_ALL) return fit->a0_s + hop;
-  if (op == SPP_ALL_REDUCE) hops = 2 * log2((double)p->domains);
-  return fit->a0_s + hop * hops;
+  double message = cluster->nic_latency_s > 0 ? cluster->nic_latency_s : hop_fit_message_s;
+  double hops = op == SPP_ALL_REDUCE ? 2 * log2((double)p->domains) : (double)(p->domains - 1);
+  if (op == SPP_SEND_RECV || op == SPP_ALL_TO_ALL) return fit->a0_s + message;
+  return fit->a0_s + fit->a1_s * hops * larger(1, message / hop_fit_message_s);
 }
 
 /* Bytes that cross one GPU's share of the NICs, and the share itself. */
