@@ -28,6 +28,8 @@ struct spp_geometry {
   enum spp_loss_path loss_path;
   int64_t nodes;
 };
+/* The unit above alone. */
+int64_t spp_layout_pad_tokens(const struct spp_job *job, const struct spp_layout *layout);
 void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *layout, struct spp_geometry *geometry);
 
 /* What one pipeline stage (rank along pp) holds. */

@@ -34,11 +34,12 @@ struct spp_documents {
   int64_t tokens;         /* real tokens */
   double sum_squares;     /* sum of squared lengths, real */
   int64_t longest_tokens;
+  int64_t fullest_tokens; /* real tokens of the fullest packed sequence */
   const int64_t *lengths; /* count of them, for padding to 2*cp each; owned by the caller's arena */
   int64_t padded_tokens[SPP_PAD_TABLE]; /* tokens when each document is padded to a multiple of 2^i */
 };
-/* Describe `count` documents packed into sequences of at most seq_tokens (longer ones are cut to it): fills every field.
- * lengths are kept, not copied. */
+/* Describe `count` documents packed in their order into sequences of at most seq_tokens (longer ones are cut to it): fills
+ * every field. lengths are kept, not copied, and must be positive. */
 void spp_documents_measure(const int64_t *lengths, int64_t count, int64_t seq_tokens, struct spp_documents *documents);
 /* Tokens when each document is padded to a multiple of `unit`. */
 int64_t spp_documents_padded(const struct spp_documents *documents, int64_t unit);
@@ -118,8 +119,5 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
 const char *spp_optimizer_name(enum spp_optimizer optimizer);
 const char *spp_objective_name(enum spp_objective objective);
 const char *spp_quant_name(enum spp_quant quant); /* "nf4", "nf4-double", "gptq4", "int8" */
-int spp_optimizer_find(const char *word);
-int spp_objective_find(const char *word);
-int spp_quant_find(const char *word);
 
 #endif

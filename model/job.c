@@ -1,0 +1,187 @@
+#include "model/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "model/words.h"
+
+/* huggingface/peft LoraConfig.r and modelscope/ms-swift lora_rank; ms-swift galore_rank and num_generations.
+ */
+enum { LORA_RANK_DEFAULT = 8, GALORE_RANK_DEFAULT = 128, GRPO_COMPLETIONS_DEFAULT = 8 };
+
+void spp_job_spec_clear(struct spp_job_spec *spec) {
+  int *unset[] = {&spec->mode,     &spec->method,      &spec->optimizer,       &spec->dtype,
+                  &spec->kv_dtype, &spec->attention,   &spec->kernels,         &spec->ring_impl,
+                  &spec->loss,     &spec->loss_path,   &spec->quant,           &spec->packing,
+                  &spec->overlap,  &spec->grads_bytes, &spec->vision_trainable};
+  memset(spec, 0, sizeof *spec);
+  for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++)
+    *unset[i] = SPP_UNSET;
+  spec->bucket_elements = SPP_UNSET;
+  spec->lora_dropout = -1;
+  spec->usd_per_gpu_hour = -1;
+}
+
+int64_t spp_documents_padded(const struct spp_documents *documents, int64_t unit) {
+  int64_t total = 0;
+  if (spp_is_pow2(unit))
+    for (int i = 0; i < SPP_PAD_TABLE; i++)
+      if (unit == INT64_C(1) << i && documents->padded_tokens[i] > 0) return documents->padded_tokens[i];
+  if (!documents->lengths) /* lengths unknown: as if all were equal */
+    return spp_sat_mul(documents->count,
+                       spp_round_up(spp_ceil_div(documents->tokens, documents->count), unit));
+  for (int64_t i = 0; i < documents->count; i++)
+    total =
+        spp_sat_add(total, spp_round_up(spp_min64(documents->lengths[i], documents->longest_tokens), unit));
+  return total;
+}
+
+void spp_documents_measure(const int64_t *lengths, int64_t count, int64_t seq_tokens,
+                           struct spp_documents *documents) {
+  struct spp_documents d = {.count = count, .lengths = lengths};
+  int64_t fill = 0;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t length = spp_min64(lengths[i], seq_tokens);
+    d.tokens = spp_sat_add(d.tokens, length);
+    d.sum_squares += (double)length * (double)length;
+    d.longest_tokens = spp_max64(d.longest_tokens, length);
+    if (d.sequences == 0 || fill + length > seq_tokens) {
+      d.sequences++;
+      fill = 0;
+    }
+    fill += length;
+    d.fullest_tokens = spp_max64(d.fullest_tokens, fill);
+    for (int k = 0; k < SPP_PAD_TABLE; k++)
+      d.padded_tokens[k] = spp_sat_add(d.padded_tokens[k], spp_round_up(length, INT64_C(1) << k));
+  }
+  *documents = d;
+}
+
+/* "ms-swift cannot ...: full, lora, qlora". `allowed` is indexed like the words of the table. */
+static enum spp_status require(const struct spp_framework *framework, const char *option,
+                               enum spp_words_table table, int value, const bool *allowed,
+                               struct spp_diag *diag) {
+  const struct spp_words *words = spp_words_of(table);
+  char hint[256] = "it knows:";
+  size_t used = strlen(hint);
+  if (value >= 0 && value < words->count && allowed[value]) return SPP_OK;
+  for (int i = 0; i < words->count && used < sizeof hint - 1; i++)
+    if (allowed[i]) {
+      int n = snprintf(hint + used, sizeof hint - used, " %s", words->names[i]);
+      if (n > 0) used += (size_t)n;
+    }
+  return spp_diag_set(diag, SPP_ERR_USAGE, option, hint, "%s does not do %s %s (%s)", framework->display,
+                      option + strspn(option, "-"), spp_words_name(table, value), framework->version);
+}
+
+static bool gpu_has_dtype(const struct spp_gpu *gpu, enum spp_dtype dtype) {
+  return !gpu || dtype == SPP_DTYPE_FP32 || gpu->flops_per_s[dtype] > 0;
+}
+
+/* bf16 where framework and GPU have it, else fp16, else fp32. */
+static enum spp_dtype default_dtype(const struct spp_framework *framework, const struct spp_gpu *gpu) {
+  static const enum spp_dtype order[] = {SPP_DTYPE_BF16, SPP_DTYPE_FP16, SPP_DTYPE_FP32};
+  for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+    if (framework->dtypes[order[i]] && gpu_has_dtype(gpu, order[i])) return order[i];
+  return SPP_DTYPE_BF16;
+}
+
+/* The framework's kernel, unless the GPU is older than the kernel: FlashAttention-2 and the fused cuDNN
+ * kernels need compute capability 8.0, FlashAttention-3 needs 9.0 (Dao-AILab/flash-attention README). 0 = not
+ * an NVIDIA GPU: taken as new. */
+static enum spp_attention_impl default_attention(const struct spp_framework *framework,
+                                                 const struct spp_gpu *gpu) {
+  enum spp_attention_impl attention = framework->attention;
+  int cc = gpu ? gpu->compute_capability : 0;
+  if (cc == 0 || cc >= (attention == SPP_ATTN_FA3 ? 90 : 80)) return attention;
+  if (attention == SPP_ATTN_FA3 && cc >= 80 && framework->attentions[SPP_ATTN_FA2]) return SPP_ATTN_FA2;
+  return framework->attentions[SPP_ATTN_SDPA] ? SPP_ATTN_SDPA : attention;
+}
+
+static int or_else(int value, int fallback) {
+  return value == SPP_UNSET ? fallback : value;
+}
+
+static int64_t or_else64(int64_t value, int64_t fallback) {
+  return value > 0 ? value : fallback;
+}
+
+static void resolve_choices(const struct spp_job_spec *spec, const struct spp_framework *f,
+                            struct spp_job *job) {
+  job->mode = (enum spp_mode)or_else(spec->mode, f->trains ? SPP_MODE_TRAIN : SPP_MODE_INFER);
+  job->method = (enum spp_method)or_else(spec->method, SPP_METHOD_FULL);
+  job->optimizer = (enum spp_optimizer)or_else(spec->optimizer, SPP_OPTIMIZER_ADAMW);
+  job->dtype = (enum spp_dtype)or_else(spec->dtype, (int)default_dtype(f, spec->gpu));
+  job->kv_dtype =
+      (enum spp_dtype)or_else(spec->kv_dtype, job->dtype == SPP_DTYPE_FP8 ? SPP_DTYPE_BF16 : (int)job->dtype);
+  job->attention = (enum spp_attention_impl)or_else(spec->attention, (int)default_attention(f, spec->gpu));
+  job->kernels = (enum spp_kernels)or_else(spec->kernels, (int)f->kernels);
+  job->ring_impl = (enum spp_ring_impl)or_else(spec->ring_impl, (int)f->ring_impl);
+  job->loss = (enum spp_loss_choice)or_else(spec->loss, (int)f->loss_default);
+  job->loss_path_forced = spec->loss_path;
+  job->quant = (enum spp_quant)or_else(spec->quant, SPP_QUANT_NF4_DOUBLE);
+  job->packing = or_else(spec->packing, 0) != 0;
+  job->vision_trainable = or_else(spec->vision_trainable, 0) != 0;
+  job->overlap = spec->overlap;
+  job->grads_bytes = spec->grads_bytes;
+}
+
+static void resolve_sizes(const struct spp_job_spec *spec, const struct spp_framework *f,
+                          struct spp_job *job) {
+  bool lora = job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
+  bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
+  job->gpus = spec->gpus;
+  job->seq_tokens = spec->seq_tokens;
+  job->global_batch = or_else64(spec->global_batch, spp_max64(spec->gpus, 1));
+  job->loss_chunk_tokens = or_else64(spec->loss_chunk_tokens, f->loss_chunk_tokens);
+  job->lora_rank = lora ? or_else64(spec->lora_rank, LORA_RANK_DEFAULT) : 0;
+  job->lora_dropout = lora ? (spec->lora_dropout >= 0 ? spec->lora_dropout : f->lora_dropout_default) : 0;
+  job->lora_targets = lora ? (spec->lora_targets ? spec->lora_targets : SPP_LORA_ALL_LINEAR) : 0;
+  job->galore_rank = galore ? or_else64(spec->galore_rank, GALORE_RANK_DEFAULT) : 0;
+  job->grpo_completions = or_else64(spec->grpo_completions, GRPO_COMPLETIONS_DEFAULT);
+  job->images_per_sequence = spec->images_per_sequence;
+  job->image_patches = spec->image_patches;
+  job->image_tokens = spec->image_tokens;
+  job->bucket_elements = spec->bucket_elements;
+  job->max_memory_bytes = spec->max_memory_bytes;
+  job->usd_per_gpu_hour = spec->usd_per_gpu_hour >= 0 ? spec->usd_per_gpu_hour
+                          : spec->gpu                 ? spec->gpu->usd_per_hour
+                                                      : 0;
+  job->documents = spec->documents;
+  if (job->documents.lengths && job->documents.padded_tokens[0] == 0)
+    spp_documents_measure(spec->documents.lengths, spec->documents.count, spec->seq_tokens, &job->documents);
+}
+
+enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct spp_framework *framework,
+                                struct spp_job *job, struct spp_diag *diag) {
+  struct spp_job j = {.arch = spec->arch,
+                      .gpu = spec->gpu,
+                      .cluster = spec->cluster,
+                      .framework = framework,
+                      .calib = spec->calib};
+  resolve_choices(spec, framework, &j);
+  resolve_sizes(spec, framework, &j);
+  const struct {
+    const char *option;
+    enum spp_words_table table;
+    int value;
+    const bool *allowed;
+  } needs[] = {{"--mode", SPP_WORDS_MODE, (int)j.mode, framework->modes},
+               {"--method", SPP_WORDS_METHOD, (int)j.method, framework->methods},
+               {"--dtype", SPP_WORDS_DTYPE, (int)j.dtype, framework->dtypes},
+               {"--attention", SPP_WORDS_ATTENTION, (int)j.attention, framework->attentions},
+               {"--loss", SPP_WORDS_LOSS_CHOICE, (int)j.loss, framework->losses}};
+  for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+    enum spp_status status =
+        require(framework, needs[i].option, needs[i].table, needs[i].value, needs[i].allowed, diag);
+    if (status != SPP_OK) return status;
+  }
+  if (!gpu_has_dtype(j.gpu, j.dtype))
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--dtype", "choose another dtype or GPU", "%s has no %s units",
+                        j.gpu->display, spp_words_name(SPP_WORDS_DTYPE, (int)j.dtype));
+  spp_params_count(spec->arch, &j.params);
+  spp_model_sums_count(spec->arch, j.lora_targets, &j.sums);
+  *job = j;
+  return SPP_OK;
+}

@@ -1,0 +1,210 @@
+#include "model/layout.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+
+void spp_request_clear(struct spp_request *request) {
+  *request = (struct spp_request){.tp = SPP_UNSET,
+                                  .pp = SPP_UNSET,
+                                  .vpp = SPP_UNSET,
+                                  .dp = SPP_UNSET,
+                                  .ep = SPP_UNSET,
+                                  .etp = SPP_UNSET,
+                                  .sp = SPP_UNSET,
+                                  .ulysses = SPP_UNSET,
+                                  .ring = SPP_UNSET,
+                                  .sp_kind = SPP_UNSET,
+                                  .megatron_sp = SPP_UNSET,
+                                  .zero = SPP_UNSET,
+                                  .dp_replicate = SPP_UNSET,
+                                  .recompute = SPP_UNSET,
+                                  .recompute_modules = SPP_UNSET,
+                                  .recompute_layers = SPP_UNSET,
+                                  .recompute_unit = SPP_UNSET,
+                                  .offload = SPP_UNSET,
+                                  .schedule = SPP_UNSET,
+                                  .micro_batch = SPP_UNSET};
+}
+
+static int64_t or_else(int64_t value, int64_t fallback) {
+  return value == SPP_UNSET ? fallback : value;
+}
+
+/* The Ulysses part of a hybrid of `sp` ranks that cuts no KV head: gcd(KV heads of a TP rank, sp), as
+ * modelscope/ms-swift swift/sequence_parallel/sequence_parallel.py does; when that is all of sp, the largest
+ * proper divisor. */
+static int64_t hybrid_ulysses(const struct spp_job *job, int64_t tp, int64_t sp, bool proper) {
+  int64_t kv = spp_max64(spp_arch_kv_heads(job->arch) / spp_max64(tp, 1), 1);
+  int64_t su = spp_gcd(kv, sp);
+  if (!proper || su < sp || sp < 2) return su;
+  for (int64_t divisor = 2; divisor <= sp; divisor++)
+    if (sp % divisor == 0) return sp / divisor;
+  return su;
+}
+
+/* Ulysses and ring degrees of a total degree given alone. */
+static void split_total(const struct spp_job *job, int64_t tp, int64_t sp, int kind, struct spp_layout *l) {
+  const struct spp_framework *f = job->framework;
+  enum spp_sp_kind want = kind == SPP_UNSET ? f->sp_kind_default : (enum spp_sp_kind)kind;
+  bool own_split = kind == SPP_UNSET && f->sp_split == SPP_SPLIT_GCD_KV;
+  l->ulysses = 1;
+  if (own_split || want == SPP_SP_HYBRID) l->ulysses = hybrid_ulysses(job, tp, sp, !own_split);
+  if (!own_split && want == SPP_SP_ULYSSES) l->ulysses = sp;
+  l->ring = sp / l->ulysses;
+}
+
+/* The kind a pair of degrees amounts to; a ring part may be a KV all-gather. */
+static enum spp_sp_kind kind_of(const struct spp_framework *f, const struct spp_layout *l) {
+  if (l->ulysses > 1 && l->ring > 1) return SPP_SP_HYBRID;
+  if (l->ulysses > 1) return SPP_SP_ULYSSES;
+  if (l->ring <= 1) return SPP_SP_NONE;
+  bool gathers = f->sp_kind_default == SPP_SP_ALLGATHER || !f->sp_kinds[SPP_SP_RING];
+  return gathers && f->sp_kinds[SPP_SP_ALLGATHER] ? SPP_SP_ALLGATHER : SPP_SP_RING;
+}
+
+static enum spp_status complete_sp(const struct spp_job *job, const struct spp_request *r,
+                                   struct spp_layout *l, struct spp_diag *diag) {
+  int64_t su = r->ulysses, sr = r->ring, sp = r->sp;
+  if (sp != SPP_UNSET && sp < 1)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--sp", "give 1 or more",
+                        "a degree of %" PRId64 " makes no sense", sp);
+  if (sp != SPP_UNSET && su == SPP_UNSET && sr == SPP_UNSET) {
+    split_total(job, l->tp, sp, r->sp_kind, l);
+  } else {
+    if (sp != SPP_UNSET && su == SPP_UNSET && sr > 0) su = sp / sr;
+    if (sp != SPP_UNSET && sr == SPP_UNSET && su > 0) sr = sp / su;
+    l->ulysses = or_else(su, 1);
+    l->ring = or_else(sr, 1);
+    if (sp != SPP_UNSET && spp_sat_mul(l->ulysses, l->ring) != sp)
+      return spp_diag_set(diag, SPP_ERR_USAGE, "--sp", "give two of --sp, --ulysses and --ring",
+                          "Ulysses %" PRId64 " x ring %" PRId64 " is not %" PRId64, l->ulysses, l->ring, sp);
+  }
+  l->sp_kind = r->sp_kind == SPP_UNSET ? kind_of(job->framework, l) : (enum spp_sp_kind)r->sp_kind;
+  if (spp_layout_sp(l) == 1 && r->sp != SPP_UNSET)
+    l->sp_kind = SPP_SP_NONE; /* degree 1 of any kind is none */
+  return SPP_OK;
+}
+
+/* Largest degree at most `value` that divides n. */
+static int64_t divisor_below(int64_t n, int64_t value) {
+  for (int64_t d = spp_min64(value, n); d > 1; d--)
+    if (n % d == 0) return d;
+  return 1;
+}
+
+static enum spp_status complete_dp(const struct spp_job *job, const struct spp_request *r,
+                                   struct spp_layout *l, struct spp_diag *diag) {
+  int64_t sp = spp_sat_mul(l->ulysses, l->ring);
+  int64_t inner = spp_sat_mul(spp_sat_mul(l->tp, l->pp), sp);
+  char hint[160];
+  if (l->tp < 1 || l->pp < 1 || l->vpp < 1 || l->ulysses < 1 || l->ring < 1 || l->ep < 1 || l->etp < 1 ||
+      (r->dp != SPP_UNSET && r->dp < 1) || l->micro_batch < 1)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "layout", "every degree is at least 1", "a degree is below 1");
+  l->dp = r->dp != SPP_UNSET ? r->dp : job->gpus > 0 ? spp_max64(job->gpus / inner, 1) : 1;
+  if (job->gpus <= 0 || spp_sat_mul(inner, l->dp) == job->gpus) return SPP_OK;
+  if (r->dp != SPP_UNSET)
+    snprintf(hint, sizeof hint, "their product must be --gpus; leave --dp out to have it filled in");
+  else
+    snprintf(hint, sizeof hint, "their product must divide the GPUs: nearest below is %" PRId64,
+             divisor_below(job->gpus, inner));
+  return spp_diag_set(diag, SPP_ERR_USAGE, "layout", hint,
+                      "TP %" PRId64 " x PP %" PRId64 " x SP %" PRId64 "%s%" PRId64 "%s %" PRId64 " GPUs",
+                      l->tp, l->pp, sp, r->dp != SPP_UNSET ? " x DP " : " = ",
+                      r->dp != SPP_UNSET ? l->dp : inner, r->dp != SPP_UNSET ? " is not" : " does not divide",
+                      job->gpus);
+}
+
+static void complete_states(const struct spp_job *job, const struct spp_request *r, struct spp_layout *l) {
+  const struct spp_framework *f = job->framework;
+  bool trains = job->mode != SPP_MODE_INFER;
+  l->megatron_sp = or_else(r->megatron_sp, f->megatron_sp && trains) != 0 && l->tp > 1;
+  l->zero = (int)or_else(r->zero, trains ? f->zero_default : 0);
+  l->dp_replicate = or_else(r->dp_replicate, 1);
+  l->recompute =
+      (enum spp_recompute)or_else(r->recompute, trains ? (int)f->recompute_default : SPP_RECOMPUTE_NONE);
+  l->recompute_modules = 0;
+  if (l->recompute == SPP_RECOMPUTE_SELECTIVE)
+    l->recompute_modules = (unsigned)or_else(r->recompute_modules, f->selective_modules);
+  l->recompute_layers = r->recompute_layers;
+  l->recompute_unit = or_else(r->recompute_unit, 1);
+  l->offload = (enum spp_offload)or_else(r->offload, SPP_OFFLOAD_NONE);
+  l->schedule = (enum spp_schedule)or_else(r->schedule, l->pp > 1 && l->vpp > 1 ? SPP_SCHEDULE_INTERLEAVED
+                                                                                : SPP_SCHEDULE_1F1B);
+}
+
+enum spp_status spp_layout_complete(const struct spp_job *job, const struct spp_request *request,
+                                    struct spp_layout *layout, struct spp_diag *diag) {
+  struct spp_layout l = {.tp = or_else(request->tp, 1),
+                         .pp = or_else(request->pp, 1),
+                         .vpp = or_else(request->vpp, 1),
+                         .ep = or_else(request->ep, 1),
+                         .micro_batch = or_else(request->micro_batch, 1)};
+  l.etp = or_else(request->etp, l.tp); /* NVIDIA/Megatron-LM: expert TP defaults to TP */
+  enum spp_status status = complete_sp(job, request, &l, diag);
+  if (status == SPP_OK) status = complete_dp(job, request, &l, diag);
+  if (status != SPP_OK) return status;
+  complete_states(job, request, &l);
+  l.grad_accum = spp_max64(job->global_batch / spp_sat_mul(l.micro_batch, l.dp), 1);
+  *layout = l;
+  return SPP_OK;
+}
+
+/* Appends to a fixed buffer; cuts instead of overflowing. */
+static void SPP_PRINTF(4, 5) put(char *buf, size_t size, size_t *used, const char *fmt, ...) {
+  va_list args;
+  if (*used + 1 >= size) return;
+  va_start(args, fmt);
+  int n = vsnprintf(buf + *used, size - *used, fmt, args);
+  va_end(args);
+  if (n > 0) *used += (size_t)n;
+  if (*used >= size) *used = size - 1;
+}
+
+static void describe_sp(const struct spp_layout *l, char *buf, size_t size, size_t *used) {
+  int64_t sp = spp_layout_sp(l);
+  if (sp <= 1) return;
+  put(buf, size, used, " · SP %" PRId64 " (", sp);
+  if (l->ulysses > 1) put(buf, size, used, "Ulysses %" PRId64, l->ulysses);
+  if (l->ulysses > 1 && l->ring > 1) put(buf, size, used, " x ");
+  if (l->ring > 1)
+    put(buf, size, used, "%s %" PRId64, l->sp_kind == SPP_SP_ALLGATHER ? "all-gather" : "ring", l->ring);
+  put(buf, size, used, ")");
+}
+
+static void describe_states(const struct spp_job *job, const struct spp_layout *l, char *buf, size_t size,
+                            size_t *used) {
+  static const char *const fsdp[] = {"DDP", "ZeRO-1", "FSDP grad-op", "FSDP"};
+  static const char *const megatron[] = {"no sharding", "distributed optimizer", "FSDP optim+grads", "FSDP"};
+  bool fits = l->zero >= 0 && l->zero <= 3;
+  if (fits && job->framework->sharding == SPP_SHARDING_FSDP)
+    put(buf, size, used, " · %s", fsdp[l->zero]);
+  else if (fits && job->framework->sharding == SPP_SHARDING_MEGATRON)
+    put(buf, size, used, " · %s", megatron[l->zero]);
+  else
+    put(buf, size, used, " · ZeRO-%d", l->zero);
+  if (l->dp_replicate > 1) put(buf, size, used, " x %" PRId64 " replicas", l->dp_replicate);
+}
+
+const char *spp_layout_describe(const struct spp_job *job, const struct spp_layout *layout, char *buf,
+                                size_t size) {
+  const struct spp_layout *l = layout;
+  size_t used = 0;
+  if (size > 0) buf[0] = '\0';
+  if (l->tp > 1) put(buf, size, &used, "TP %" PRId64 "%s x ", l->tp, l->megatron_sp ? "+SP" : "");
+  if (l->pp > 1) put(buf, size, &used, "PP %" PRId64 " x ", l->pp);
+  if (l->vpp > 1) put(buf, size, &used, "VPP %" PRId64 " x ", l->vpp);
+  put(buf, size, &used, "DP %" PRId64, l->dp);
+  if (l->ep > 1) put(buf, size, &used, " · EP %" PRId64, l->ep);
+  describe_sp(l, buf, size, &used);
+  if (job->mode != SPP_MODE_INFER) {
+    describe_states(job, l, buf, size, &used);
+    put(buf, size, &used, " · %s recompute", spp_recompute_name(l->recompute));
+  }
+  if (l->offload != SPP_OFFLOAD_NONE) put(buf, size, &used, " · offload %s", spp_offload_name(l->offload));
+  put(buf, size, &used, " · micro-batch %" PRId64 " x %" PRId64, l->micro_batch, l->grad_accum);
+  return buf;
+}

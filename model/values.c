@@ -1,0 +1,311 @@
+#include "model/values.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/num.h"
+#include "model/geometry.h"
+#include "model/words.h"
+
+typedef const struct spp_job job_arg;
+typedef const struct spp_layout layout_arg;
+
+/* name, expression in `job` and `layout`; degrees come first. */
+#define NUMBERS(X)                                                                                           \
+  X(tp, layout->tp)                                                                                          \
+  X(pp, layout->pp)                                                                                          \
+  X(vpp, layout->vpp)                                                                                        \
+  X(dp, layout->dp)                                                                                          \
+  X(ep, layout->ep)                                                                                          \
+  X(etp, layout->etp)                                                                                        \
+  X(sp, spp_layout_sp(layout))                                                                               \
+  X(ulysses, layout->ulysses)                                                                                \
+  X(ring, layout->ring)                                                                                      \
+  X(own_ulysses, spp_gcd(spp_max64(spp_arch_kv_heads(job->arch), 1), spp_max64(spp_layout_sp(layout), 1)))   \
+  X(own_ring, spp_max64(spp_layout_sp(layout), 1) / value_own_ulysses(job, layout))                          \
+  X(zero, layout->zero)                                                                                      \
+  X(dp_replicate, layout->dp_replicate)                                                                      \
+  X(dp_shard, layout->dp / spp_max64(layout->dp_replicate, 1))                                               \
+  X(megatron_sp, layout->megatron_sp)                                                                        \
+  X(micro_batch, layout->micro_batch)                                                                        \
+  X(grad_accum, layout->grad_accum)                                                                          \
+  X(global_batch, job->global_batch)                                                                         \
+  X(batch_unit, spp_sat_mul(layout->micro_batch, layout->dp))                                                \
+  X(batch_up, spp_round_up(job->global_batch, spp_max64(value_batch_unit(job, layout), 1)))                  \
+  X(recompute_layers, layout->recompute_layers)                                                              \
+  X(recompute_unit, layout->recompute_unit)                                                                  \
+  X(offload_optimizer, spp_offload_optimizer(layout->offload))                                               \
+  X(offload_params, spp_offload_params(layout->offload))                                                     \
+  X(offload_activations, spp_offload_activations(layout->offload))                                           \
+  X(gpus, job->gpus)                                                                                         \
+  X(world, spp_sat_mul(spp_sat_mul(layout->tp, layout->pp), spp_sat_mul(spp_layout_sp(layout), layout->dp))) \
+  X(model_parallel, spp_sat_mul(spp_sat_mul(layout->tp, layout->pp), spp_layout_sp(layout)))                 \
+  X(nodes, spp_max64(spp_ceil_div(job->gpus, value_node_gpus(job)), 1))                                      \
+  X(nproc, spp_min64(job->gpus, value_node_gpus(job)))                                                       \
+  X(seq, job->seq_tokens)                                                                                    \
+  X(pad_unit, spp_layout_pad_tokens(job, layout))                                                            \
+  X(seq_up, spp_round_up(job->seq_tokens, value_pad_unit(job, layout)))                                      \
+  X(seq_per_rank, spp_ceil_div(value_seq_up(job, layout), spp_max64(spp_layout_sp(layout), 1)))              \
+  X(layers, job->arch->layers)                                                                               \
+  X(chunks, spp_sat_mul(layout->pp, layout->vpp))                                                            \
+  X(chunk_layers, job->arch->layers / spp_max64(value_chunks(job, layout), 1))                               \
+  X(heads, job->arch->heads)                                                                                 \
+  X(kv_heads, spp_arch_kv_heads(job->arch))                                                                  \
+  X(heads_local, job->arch->heads / spp_max64(layout->tp, 1))                                                \
+  X(kv_heads_local, spp_max64(spp_arch_kv_heads(job->arch) / spp_max64(layout->tp, 1), 1))                   \
+  X(hidden, job->arch->hidden)                                                                               \
+  X(head_dim, job->arch->head_dim)                                                                           \
+  X(vocab, job->arch->vocab)                                                                                 \
+  X(tied, job->arch->tied)                                                                                   \
+  X(expert_ffn, job->arch->expert_ffn)                                                                       \
+  X(experts_per_token, job->arch->experts_per_token)                                                         \
+  X(positions, spp_max64(job->arch->max_positions, value_seq_up(job, layout)))                               \
+  X(micro_tokens, spp_sat_mul(layout->micro_batch, value_seq_up(job, layout)))                               \
+  X(step_tokens, spp_sat_mul(job->global_batch, value_seq_up(job, layout)))                                  \
+  X(tokens_per_rank, spp_ceil_div(value_micro_tokens(job, layout), spp_max64(spp_layout_sp(layout), 1)))     \
+  X(offload_layers, spp_max64(value_chunk_layers(job, layout) - 1, 1))                                       \
+  X(ffn, job->arch->ffn)                                                                                     \
+  X(experts, job->arch->experts)                                                                             \
+  X(vision, job->arch->vision.kind != SPP_VISION_NONE)                                                       \
+  X(packing, job->packing)                                                                                   \
+  X(lora_rank, job->lora_rank)                                                                               \
+  X(galore_rank, job->galore_rank)                                                                           \
+  X(loss_chunk, job->loss_chunk_tokens)                                                                      \
+  X(completions, job->grpo_completions)
+
+/* name, table of model/words.h, value */
+#define WORDS(X)                                                                                             \
+  X(sp_kind, SPP_WORDS_SP_KIND, layout->sp_kind)                                                             \
+  X(recompute, SPP_WORDS_RECOMPUTE, layout->recompute)                                                       \
+  X(offload, SPP_WORDS_OFFLOAD, layout->offload)                                                             \
+  X(schedule, SPP_WORDS_SCHEDULE, layout->schedule)                                                          \
+  X(method, SPP_WORDS_METHOD, job->method)                                                                   \
+  X(mode, SPP_WORDS_MODE, job->mode)                                                                         \
+  X(optimizer, SPP_WORDS_OPTIMIZER, job->optimizer)                                                          \
+  X(dtype, SPP_WORDS_DTYPE, job->dtype)                                                                      \
+  X(kv_dtype, SPP_WORDS_DTYPE, job->kv_dtype)                                                                \
+  X(attention, SPP_WORDS_ATTENTION, job->attention)                                                          \
+  X(kernels, SPP_WORDS_KERNELS, job->kernels)                                                                \
+  X(loss, SPP_WORDS_LOSS_CHOICE, job->loss)                                                                  \
+  X(quant, SPP_WORDS_QUANT, job->quant)
+
+static int64_t value_node_gpus(job_arg *job) {
+  return job->cluster ? spp_max64(job->cluster->gpus_per_node, 1) : 8;
+}
+
+#define DEFINE_NUMBER(name, expression)                                                                      \
+  static int64_t value_##name(job_arg *job, layout_arg *layout) {                                            \
+    (void)job, (void)layout;                                                                                 \
+    return (int64_t)(expression);                                                                            \
+  }
+NUMBERS(DEFINE_NUMBER)
+
+#define DEFINE_WORD(name, table, expression)                                                                 \
+  static const char *word_##name(job_arg *job, layout_arg *layout) {                                         \
+    (void)job, (void)layout;                                                                                 \
+    return spp_words_name(table, (int)(expression));                                                         \
+  }
+WORDS(DEFINE_WORD)
+
+static const char *word_hf_id(job_arg *job, layout_arg *layout) {
+  (void)layout;
+  return job->arch->hf_id[0] ? job->arch->hf_id : job->arch->name;
+}
+static const char *word_model_type(job_arg *job, layout_arg *layout) {
+  (void)layout;
+  return job->arch->model_type;
+}
+static const char *word_framework(job_arg *job, layout_arg *layout) {
+  (void)layout;
+  return job->framework->display;
+}
+static const char *word_gpu(job_arg *job, layout_arg *layout) {
+  (void)layout;
+  return job->gpu ? job->gpu->display : "the GPU";
+}
+static void print_lora_dropout(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  char number[32];
+  (void)layout;
+  snprintf(buf, size, "%s", spp_decimal_print(job->lora_dropout, 6, number));
+}
+static void print_recompute_modules(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  size_t used = 0;
+  (void)job;
+  buf[0] = '\0';
+  for (int bit = 0; bit < spp_words_of(SPP_WORDS_MODULE)->count; bit++) {
+    if (!(layout->recompute_modules >> bit & 1u)) continue;
+    snprintf(buf + used, size - used, "%s%s", used ? " " : "", spp_recompute_module_name(bit));
+    used = strlen(buf);
+  }
+}
+
+struct value {
+  const char *name;
+  int64_t (*number)(job_arg *job, layout_arg *layout);
+  const char *(*word)(job_arg *job, layout_arg *layout);
+  void (*print)(job_arg *job, layout_arg *layout, char *buf,
+                size_t size); /* for texts only, not conditions */
+  int table;                  /* of a closed list of words, -1 = free text or number */
+};
+#define NUMBER_ROW(name, expression)       {#name, value_##name, NULL, NULL, -1},
+#define WORD_ROW(name, table, expression)  {#name, NULL, word_##name, NULL, (int)table},
+#define NUMBER_NAME(name, expression)      #name,
+#define WORD_NAME(name, table, expression) #name,
+#define TEXTS(X)                           X(hf_id) X(model_type) X(framework) X(gpu)
+#define TEXT_ROW(name)                     {#name, NULL, word_##name, NULL, -1},
+#define TEXT_NAME(name)                    #name,
+static const struct value values[] = {NUMBERS(NUMBER_ROW) WORDS(WORD_ROW)
+                                          TEXTS(TEXT_ROW){"lora_dropout", NULL, NULL, print_lora_dropout, -1},
+                                      {"recompute_modules", NULL, NULL, print_recompute_modules, -1}};
+static const char *const names[] = {NUMBERS(NUMBER_NAME) WORDS(WORD_NAME) TEXTS(TEXT_NAME) "lora_dropout",
+                                    "recompute_modules"};
+enum { VALUE_COUNT = sizeof values / sizeof values[0] };
+
+const char *const *spp_value_names(int *count) {
+  *count = VALUE_COUNT;
+  return names;
+}
+
+static const struct value *find(const char *name, size_t length) {
+  for (int i = 0; i < VALUE_COUNT; i++)
+    if (strlen(values[i].name) == length && memcmp(values[i].name, name, length) == 0) return &values[i];
+  return NULL;
+}
+
+static size_t name_length(const char *text) {
+  size_t n = 0;
+  while (islower((unsigned char)text[n]) || text[n] == '_')
+    n++;
+  return n;
+}
+
+/* The placeholder that begins at text ("{name}"), with its length; NULL for a brace that is none ("{}",
+ * JSON). */
+static const struct value *placeholder(const char *text, size_t *length, bool *unknown) {
+  size_t n = text[0] == '{' ? name_length(text + 1) : 0;
+  *unknown = false;
+  if (n == 0 || text[n + 1] != '}') return NULL;
+  *length = n + 2;
+  const struct value *value = find(text + 1, n);
+  *unknown = value == NULL;
+  return value;
+}
+
+const char *spp_template_expand(const char *text, job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  size_t used = 0;
+  while (*text && used + 1 < size) {
+    size_t length = 1;
+    bool unknown;
+    const struct value *value = placeholder(text, &length, &unknown);
+    int n = 1;
+    if (value && value->number)
+      n = snprintf(buf + used, size - used, "%" PRId64, value->number(job, layout));
+    else if (value && value->print)
+      value->print(job, layout, buf + used, size - used), n = (int)strlen(buf + used);
+    else if (value)
+      n = snprintf(buf + used, size - used, "%s", value->word(job, layout));
+    else
+      buf[used] = *text, length = 1;
+    used = (size_t)spp_min64((int64_t)used + n, (int64_t)size - 1);
+    text += length;
+  }
+  if (size > 0) buf[used] = '\0';
+  return buf;
+}
+
+bool spp_template_check(const char *text, char *bad, size_t size) {
+  for (; *text; text++) {
+    size_t length = 0;
+    bool unknown;
+    placeholder(text, &length, &unknown);
+    if (!unknown) continue;
+    snprintf(bad, size, "%.*s", (int)length, text);
+    return false;
+  }
+  return true;
+}
+
+enum comparison { OP_EQ, OP_NE, OP_GE, OP_LE, OP_GT, OP_LT, OP_COUNT };
+static const char *const operators[OP_COUNT] = {"=", "!=", ">=", "<=", ">", "<"};
+
+struct term {
+  const struct value *value;
+  enum comparison op;
+  bool is_number;
+  int64_t number;
+  char word[40];
+};
+
+/* Reads the right side of a term up to '&' or the end; false when it is empty or too long. */
+static bool read_operand(const char **text, struct term *term) {
+  size_t n = 0;
+  while ((*text)[n] && (*text)[n] != '&')
+    n++;
+  if (n == 0 || n >= sizeof term->word) return false;
+  memcpy(term->word, *text, n);
+  term->word[n] = '\0';
+  term->is_number = n <= 15 && strspn(term->word, "0123456789") == n;
+  term->number = 0;
+  for (size_t i = 0; term->is_number && i < n; i++)
+    term->number = term->number * 10 + (term->word[i] - '0');
+  *text += n;
+  if (**text == '&') (*text)++;
+  return true;
+}
+
+/* Takes one term off the text. */
+static bool read_term(const char **text, struct term *term) {
+  size_t n = name_length(*text);
+  term->value = find(*text, n);
+  if (!term->value || term->value->print) return false;
+  *text += n;
+  for (int op = 0; op < OP_COUNT; op++) {
+    size_t length = strlen(operators[op]);
+    if (strncmp(*text, operators[op], length) != 0) continue;
+    *text += length;
+    term->op = (enum comparison)op;
+    return read_operand(text, term);
+  }
+  return false;
+}
+
+static bool compare(enum comparison op, int64_t a, int64_t b) {
+  switch (op) {
+  case OP_EQ: return a == b;
+  case OP_NE: return a != b;
+  case OP_GE: return a >= b;
+  case OP_LE: return a <= b;
+  case OP_GT: return a > b;
+  default: return a < b;
+  }
+}
+
+bool spp_condition_holds(const char *when, job_arg *job, layout_arg *layout) {
+  struct term term;
+  while (*when) {
+    if (!read_term(&when, &term)) return false;
+    bool holds = term.value->number ? compare(term.op, term.value->number(job, layout), term.number)
+                                    : compare(term.op, strcmp(term.value->word(job, layout), term.word), 0);
+    if (!holds) return false;
+  }
+  return true;
+}
+
+bool spp_condition_check(const char *when, char *bad, size_t size) {
+  struct term term;
+  while (*when) {
+    const char *start = when;
+    bool ok = read_term(&when, &term);
+    if (ok && term.value->number) ok = term.is_number;
+    if (ok && term.value->word) ok = term.op == OP_EQ || term.op == OP_NE;
+    if (ok && term.value->table >= 0)
+      ok = spp_words_find((enum spp_words_table)term.value->table, term.word) >= 0;
+    if (ok) continue;
+    snprintf(bad, size, "%s", start);
+    return false;
+  }
+  return true;
+}
