@@ -222,20 +222,6 @@ const char *spp_kernels_name(enum spp_kernels kernels);
 const char *spp_method_name(enum spp_method method);
 const char *spp_mode_name(enum spp_mode mode);
 
-/* The inverse, for options and files: the value of a word, or -1. Defined in model/names.c. */
-int spp_sp_kind_find(const char *word);
-int spp_ring_impl_find(const char *word);
-int spp_kernels_find(const char *word);
-int spp_attention_impl_find(const char *word);
-int spp_loss_path_find(const char *word);
-int spp_loss_choice_find(const char *word);
-int spp_recompute_find(const char *word);
-int spp_recompute_module_find(const char *word); /* bit number */
-int spp_offload_find(const char *word);
-int spp_schedule_find(const char *word);
-int spp_method_find(const char *word);
-int spp_mode_find(const char *word);
-/* The known word nearest to `word` (edit distance, case ignored), or NULL when none is near. */
-const char *spp_name_nearest(const char *word, const char *const *names, int count);
+/* Words to values, and the lists of them: model/words.h. */
 
 #endif
