@@ -4,7 +4,6 @@
 
 #include "kernels/vec_neon.h"
 
-#include "kernels/body_ops.h"
 #include "kernels/body_tile.h"
 
 #define TILE_Q_BLOCK  64
@@ -15,11 +14,8 @@ static bool available(void) {
   return true; /* part of every AArch64 processor */
 }
 
-const struct spp_kernels spp_kernels_neon = {.name = "neon",
-                                             .description = "AArch64 with Advanced SIMD",
-                                             .available = available,
-                                             .ops = &vector_ops,
-                                             .tile = &tile_ops};
+const struct spp_kernels spp_kernels_neon = {
+    .name = "neon", .description = "AArch64 with Advanced SIMD", .available = available, .tile = &tile_ops};
 
 #else
 

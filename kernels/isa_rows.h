@@ -13,5 +13,3 @@ static const struct spp_tile_ops tile_ops = {
     .transpose = tile_transpose,
     .exp2 = tile_exp2,
 };
-
-static const struct spp_ops vector_ops = SPP_OPS_BY_NAME;
