@@ -1,6 +1,7 @@
 #include "kernels/attention.h"
 
 #include "kernels/attention_impl.h"
+#include "kernels/flash.h"
 #include "kernels/table.h"
 
 #include <math.h>
@@ -82,18 +83,12 @@ enum spp_status spp_attn_backward(const struct spp_kernels *kernels, const struc
   return SPP_OK;
 }
 
-void spp_attn_delta(const struct spp_attn_shape *s, struct spp_rows dout, struct spp_rows out,
-                    struct spp_row_stats delta) {
-  for (int64_t t = 0; t < s->q_tokens; t++)
-    for (int64_t h = 0; h < s->q_heads; h++) {
-      double sum = 0.0;
-      for (int64_t d = 0; d < s->head_dim; d++) {
-        int64_t i = h * s->head_dim + d;
-        sum += (double)spp_load(dout.data, dout.storage, t * dout.row_stride + i) *
-               (double)spp_load(out.data, out.storage, t * out.row_stride + i);
-      }
-      delta.data[h * delta.head_stride + t] = (float)sum;
-    }
+void spp_attn_delta(const struct spp_kernels *kernels, const struct spp_attn_shape *s, struct spp_rows dout,
+                    struct spp_rows out, struct spp_row_stats delta) {
+  for (int64_t h = 0; h < s->q_heads; h++)
+    kernels->ops->row_dots(s->q_tokens, s->head_dim, spp_flash_at(&dout, s->head_dim, 0, h), dout.row_stride,
+                           dout.storage, spp_flash_at(&out, s->head_dim, 0, h), out.row_stride, out.storage,
+                           delta.data + h * delta.head_stride, 1);
 }
 
 int64_t spp_attn_forward_flops(const struct spp_attn_shape *s) {

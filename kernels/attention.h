@@ -74,9 +74,9 @@ enum spp_status spp_attn_forward(const struct spp_kernels *kernels, const struct
 enum spp_status spp_attn_backward(const struct spp_kernels *kernels, const struct spp_attn_backward *a,
                                   void *workspace, struct spp_diag *diag);
 
-/* delta[h][t] = sum over d of dout * out, in fp32 per row (double inside). */
-void spp_attn_delta(const struct spp_attn_shape *shape, struct spp_rows dout, struct spp_rows out,
-                    struct spp_row_stats delta);
+/* delta[h][t] = sum over d of dout * out. */
+void spp_attn_delta(const struct spp_kernels *kernels, const struct spp_attn_shape *shape,
+                    struct spp_rows dout, struct spp_rows out, struct spp_row_stats delta);
 
 /* Multiply-adds counted as 2 over the visible (query, key) pairs: 4 * head_dim a pair and query head forward,
  * 10 backward (recomputes the scores: five products against two). */

@@ -4,6 +4,19 @@
 
 #include "kernels/table.h"
 
+/* Initialiser of a struct spp_ops whose functions are called as its fields. */
+#define SPP_OPS_BY_NAME                                                                                      \
+  {                                                                                                          \
+    .rmsnorm_forward = rmsnorm_forward, .rmsnorm_backward = rmsnorm_backward,                                \
+    .layernorm_forward = layernorm_forward, .layernorm_backward = layernorm_backward, .rope = rope,          \
+    .embedding_forward = embedding_forward, .embedding_backward = embedding_backward,                        \
+    .cross_entropy_local = cross_entropy_local, .cross_entropy_backward = cross_entropy_backward,            \
+    .adamw = adamw, .swiglu_forward = swiglu_forward, .swiglu_backward = swiglu_backward,                    \
+    .gelu_forward = gelu_forward, .gelu_backward = gelu_backward, .softmax = softmax, .row_dots = row_dots,  \
+    .convert = convert, .add = add, .accumulate = accumulate, .scale = scale, .sum_squares = sum_squares,    \
+  }
+
+extern const struct spp_ops spp_ops_reference;
 extern const struct spp_kernels spp_kernels_reference;
 extern const struct spp_kernels spp_kernels_portable;
 extern const struct spp_kernels spp_kernels_neon;

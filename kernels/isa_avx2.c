@@ -5,6 +5,7 @@
 
 #include "kernels/vec_avx2.h"
 
+#include "kernels/body_ops.h"
 #include "kernels/body_tile.h"
 
 /* Half the tiles of AVX-512: L2 is 256 to 512 KiB on many of these processors. */
@@ -16,8 +17,11 @@ static bool available(void) {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-const struct spp_kernels spp_kernels_avx2 = {
-    .name = "avx2", .description = "x86-64 with AVX2 and FMA", .available = available, .tile = &tile_ops};
+const struct spp_kernels spp_kernels_avx2 = {.name = "avx2",
+                                             .description = "x86-64 with AVX2 and FMA",
+                                             .available = available,
+                                             .ops = &vector_ops,
+                                             .tile = &tile_ops};
 
 #else
 

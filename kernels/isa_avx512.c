@@ -5,6 +5,7 @@
 
 #include "kernels/vec_avx512.h"
 
+#include "kernels/body_ops.h"
 #include "kernels/body_tile.h"
 
 /* Working set of the forward at head dimension 128: 320 KiB, within the 1 MiB L2 of these processors. */
@@ -20,6 +21,7 @@ static bool available(void) {
 const struct spp_kernels spp_kernels_avx512 = {.name = "avx512",
                                                .description = "x86-64 with AVX-512 F/BW/DQ/VL",
                                                .available = available,
+                                               .ops = &vector_ops,
                                                .tile = &tile_ops};
 
 #else

@@ -4,6 +4,7 @@
 
 #include "kernels/vec_neon.h"
 
+#include "kernels/body_ops.h"
 #include "kernels/body_tile.h"
 
 #define TILE_Q_BLOCK  64
@@ -14,8 +15,11 @@ static bool available(void) {
   return true; /* part of every AArch64 processor */
 }
 
-const struct spp_kernels spp_kernels_neon = {
-    .name = "neon", .description = "AArch64 with Advanced SIMD", .available = available, .tile = &tile_ops};
+const struct spp_kernels spp_kernels_neon = {.name = "neon",
+                                             .description = "AArch64 with Advanced SIMD",
+                                             .available = available,
+                                             .ops = &vector_ops,
+                                             .tile = &tile_ops};
 
 #else
 

@@ -13,3 +13,5 @@ static const struct spp_tile_ops tile_ops = {
     .transpose = tile_transpose,
     .exp2 = tile_exp2,
 };
+
+static const struct spp_ops vector_ops = SPP_OPS_BY_NAME;

@@ -4,6 +4,7 @@
 #define SPP_KERNELS_TABLE_H
 
 #include "base/status.h"
+#include "kernels/ops.h"
 #include "kernels/tile.h"
 
 #include <stdbool.h>
@@ -13,7 +14,8 @@ struct spp_kernels {
   const char *description;         /* one line for a listing */
   const char *absent;              /* why it was not built; NULL when it was */
   bool (*available)(void);         /* does this processor have the instructions */
-  const struct spp_tile_ops *tile; /* NULL: plain double-precision loops */
+  const struct spp_ops *ops;       /* every row that was built has them */
+  const struct spp_tile_ops *tile; /* attention tiles; NULL: plain double-precision loops */
 };
 
 /* All rows in rising order of preference, built or not. */

@@ -13,12 +13,15 @@
 
 static const struct spp_catalog models = {"models", "model", "config.json"};
 
-static void copy_text(char *out, size_t size, const char *text) { snprintf(out, size, "%s", text); }
+static void copy_text(char *out, size_t size, const char *text) {
+  snprintf(out, size, "%s", text);
+}
 
 /* Architectures whose layers are not softmax attention plus MLP: known by members no other config has. */
 static void refuse_other_architectures(struct spp_arch_reader *r) {
-  static const char *const members[] = {"linear_num_value_heads", "hybrid_override_pattern", "ssm_state_size",
-                                        "mamba_num_heads",        "mamba_d_state",           "is_encoder_decoder"};
+  static const char *const members[] = {"linear_num_value_heads", "hybrid_override_pattern",
+                                        "ssm_state_size",         "mamba_num_heads",
+                                        "mamba_d_state",          "is_encoder_decoder"};
   for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
     struct spp_json v = spp_json_get(r->text, members[i]);
     bool flag = true;
@@ -114,7 +117,8 @@ static void read_scalars(struct spp_arch_reader *r) {
   a->qkv_bias = spp_arch_read_switch(r, &f->qkv_bias);
   a->o_bias = spp_arch_read_switch(r, &f->o_bias);
   a->mlp_bias = spp_arch_read_switch(r, &f->mlp_bias);
-  if (!f->qk_norm_key || spp_arch_read_bool(r, spp_json_get(r->text, f->qk_norm_key), false)) a->qk_norm = f->qk_norm;
+  if (!f->qk_norm_key || spp_arch_read_bool(r, spp_json_get(r->text, f->qk_norm_key), false))
+    a->qk_norm = f->qk_norm;
   a->logit_softcap = read_softcap(r, "final_logit_softcapping");
   a->attention_softcap = read_softcap(r, "attn_logit_softcapping");
   a->learned_positions = f->learned_positions ? a->max_positions : 0;
@@ -144,7 +148,8 @@ static void check_size(struct spp_arch_reader *r) {
                              spp_max64(a->heads * a->head_dim, a->shared_experts * a->shared_expert_ffn));
   int64_t bound = spp_sat_mul(spp_sat_mul(a->hidden, spp_sat_add(widest, a->vocab)), 16 * a->layers);
   if (bound == INT64_MAX)
-    spp_arch_refuse(r, r->text, "check the sizes for extra digits", "the model is larger than can be counted");
+    spp_arch_refuse(r, r->text, "check the sizes for extra digits",
+                    "the model is larger than can be counted");
 }
 
 static void parse_document(struct spp_arch_reader *r, const char *where) {
@@ -186,7 +191,8 @@ enum spp_status spp_arch_parse(const char *text, size_t length, const char *wher
 }
 
 /* preprocessor_config.json beside a config.json: the pixel limits its images are resized to. */
-static enum spp_status read_preprocessor(const char *config_path, struct spp_vision *v, struct spp_diag *diag) {
+static enum spp_status read_preprocessor(const char *config_path, struct spp_vision *v,
+                                         struct spp_diag *diag) {
   char path[1200];
   const char *slash = strrchr(config_path, '/');
   int folder = slash ? (int)(slash - config_path + 1) : 0;
@@ -199,9 +205,12 @@ static enum spp_status read_preprocessor(const char *config_path, struct spp_vis
   const int64_t limit = INT64_C(1) << 40;
   int64_t least = v->min_pixels, most = v->max_pixels;
   status = spp_json_i64_or(spp_json_get(size, "shortest_edge"), 1, limit, least, &least, diag);
-  if (status == SPP_OK) status = spp_json_i64_or(spp_json_get(size, "longest_edge"), 1, limit, most, &most, diag);
-  if (status == SPP_OK) status = spp_json_i64_or(spp_json_get(root, "min_pixels"), 1, limit, least, &least, diag);
-  if (status == SPP_OK) status = spp_json_i64_or(spp_json_get(root, "max_pixels"), 1, limit, most, &most, diag);
+  if (status == SPP_OK)
+    status = spp_json_i64_or(spp_json_get(size, "longest_edge"), 1, limit, most, &most, diag);
+  if (status == SPP_OK)
+    status = spp_json_i64_or(spp_json_get(root, "min_pixels"), 1, limit, least, &least, diag);
+  if (status == SPP_OK)
+    status = spp_json_i64_or(spp_json_get(root, "max_pixels"), 1, limit, most, &most, diag);
   if (status == SPP_OK && least > most)
     status = spp_json_refuse(root, NULL, diag, "min_pixels is above max_pixels");
   if (status == SPP_OK) v->min_pixels = least, v->max_pixels = most;
@@ -225,7 +234,7 @@ enum spp_status spp_arch_load(const char *config_dir, const char *name, struct s
   return status;
 }
 
-enum spp_status spp_arch_list(const char *config_dir, struct spp_arena *arena, const char *const **names, int *count,
-                              struct spp_diag *diag) {
+enum spp_status spp_arch_list(const char *config_dir, struct spp_arena *arena, const char *const **names,
+                              int *count, struct spp_diag *diag) {
   return spp_catalog_list(&models, config_dir, arena, names, count, diag);
 }

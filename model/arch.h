@@ -9,19 +9,20 @@
 #include "base/arena.h"
 #include "base/status.h"
 
-enum {
-  SPP_MAX_LAYERS = 4096,
-  SPP_MAX_LAYER_KINDS = 8,
-  SPP_MAX_LAYER_WEIGHTS = 40,
-  SPP_MAX_ARCH_NOTES = 8
-};
+enum { SPP_MAX_LAYERS = 4096, SPP_MAX_LAYER_KINDS = 8, SPP_MAX_LAYER_WEIGHTS = 40, SPP_MAX_ARCH_NOTES = 8 };
 
 enum spp_attention_kind { SPP_ATTENTION_GQA, SPP_ATTENTION_MLA };
 enum spp_norm_kind { SPP_NORM_RMS, SPP_NORM_LAYER, SPP_NORM_LAYER_NO_BIAS, SPP_NORM_NO_WEIGHT };
 enum spp_mlp_kind { SPP_MLP_GATED, SPP_MLP_PLAIN }; /* gate, up, down | up, down */
 /* Norm on q and k: one vector of head_dim each, or one over the whole projection (OLMo 2). */
 enum spp_qk_norm { SPP_QK_NORM_NONE, SPP_QK_NORM_HEAD, SPP_QK_NORM_FULL };
-enum spp_vision_kind { SPP_VISION_NONE, SPP_VISION_QWEN2, SPP_VISION_QWEN2_5, SPP_VISION_QWEN3, SPP_VISION_LLAMA4 };
+enum spp_vision_kind {
+  SPP_VISION_NONE,
+  SPP_VISION_QWEN2,
+  SPP_VISION_QWEN2_5,
+  SPP_VISION_QWEN3,
+  SPP_VISION_LLAMA4
+};
 
 /* One weight tensor of a layer (or of the model outside the layers). Everything that depends on
  * parameters (counts, TP shards, LoRA, quantisation, optimizer states) is a sum over such rows. */
@@ -39,7 +40,11 @@ enum spp_weight_role {
   SPP_ROLE_MTP,
   SPP_ROLE_COUNT
 };
-enum spp_tp_split { SPP_SPLIT_NONE, SPP_SPLIT_OUTPUT, SPP_SPLIT_INPUT }; /* replicated | column | row parallel */
+enum spp_tp_split {
+  SPP_SPLIT_NONE,
+  SPP_SPLIT_OUTPUT,
+  SPP_SPLIT_INPUT
+}; /* replicated | column | row parallel */
 struct spp_weight {
   const char *name; /* "q_proj", "experts.gate_proj", ...; static storage */
   enum spp_weight_role role;
@@ -53,7 +58,8 @@ struct spp_weight {
 /* Layers of one kind share every shape. */
 struct spp_layer_kind {
   bool moe;
-  int64_t window_tokens; /* attention sees at most this many keys (sliding) or blocks of this many (chunked); 0 = full */
+  int64_t window_tokens; /* attention sees at most this many keys (sliding) or blocks of this many (chunked);
+                            0 = full */
   bool window_chunked;
   int64_t count;
   int weight_count;
@@ -81,7 +87,8 @@ struct spp_arch {
   int64_t max_positions; /* 0 = unknown */
   bool tied;
   enum spp_attention_kind attention;
-  int64_t q_lora_rank, kv_lora_rank, qk_nope_dim, qk_rope_dim, v_head_dim; /* MLA; q_lora_rank 0 = plain q_proj */
+  int64_t q_lora_rank, kv_lora_rank, qk_nope_dim, qk_rope_dim,
+      v_head_dim; /* MLA; q_lora_rank 0 = plain q_proj */
   bool qkv_bias, o_bias, mlp_bias, attention_sinks;
   enum spp_qk_norm qk_norm;
   enum spp_norm_kind norm;
@@ -91,7 +98,8 @@ struct spp_arch {
   int64_t learned_positions; /* rows of a learned position table, 0 = none */
   bool logit_softcap, attention_softcap;
 
-  int64_t experts, experts_per_token, expert_ffn, shared_experts, shared_expert_ffn; /* 0 when dense */
+  int64_t experts, experts_per_token, expert_ffn, shared_experts,
+      shared_expert_ffn; /* 0 when dense; shared width: of one */
   bool shared_expert_gate, router_bias, expert_bias, router_sigmoid;
   int64_t mtp_layers; /* multi-token-prediction modules, not counted in totals */
 
@@ -107,12 +115,15 @@ struct spp_arch {
   char notes[SPP_MAX_ARCH_NOTES][160];
 };
 
-/* Widths in elements. MLA: keys have nope+rope per head, values v_head_dim per head, both expanded to all heads. */
+/* Widths in elements. MLA: keys have nope+rope per head, values v_head_dim per head, both expanded to all
+ * heads. */
 static inline int64_t spp_arch_q_width(const struct spp_arch *a) {
-  return a->attention == SPP_ATTENTION_MLA ? a->heads * (a->qk_nope_dim + a->qk_rope_dim) : a->heads * a->head_dim;
+  return a->attention == SPP_ATTENTION_MLA ? a->heads * (a->qk_nope_dim + a->qk_rope_dim)
+                                           : a->heads * a->head_dim;
 }
 static inline int64_t spp_arch_k_width(const struct spp_arch *a) {
-  return a->attention == SPP_ATTENTION_MLA ? a->heads * (a->qk_nope_dim + a->qk_rope_dim) : a->kv_heads * a->head_dim;
+  return a->attention == SPP_ATTENTION_MLA ? a->heads * (a->qk_nope_dim + a->qk_rope_dim)
+                                           : a->kv_heads * a->head_dim;
 }
 static inline int64_t spp_arch_v_width(const struct spp_arch *a) {
   return a->attention == SPP_ATTENTION_MLA ? a->heads * a->v_head_dim : a->kv_heads * a->head_dim;
@@ -127,14 +138,15 @@ static inline int64_t spp_arch_kv_heads(const struct spp_arch *a) {
 
 /* Load a model: `name` is a config.json, a directory holding one, or a name or alias known in
  * config_dir/models and config_dir/aliases.json (case-insensitive). The arch lives in `arena`.
- * Errors: SPP_ERR_INPUT (bad file: JSON path named), SPP_ERR_USAGE (unknown or ambiguous name: candidates named). */
+ * Errors: SPP_ERR_INPUT (bad file: JSON path named), SPP_ERR_USAGE (unknown or ambiguous name: candidates
+ * named). */
 enum spp_status spp_arch_load(const char *config_dir, const char *name, struct spp_arena *arena,
                               const struct spp_arch **arch, struct spp_diag *diag);
 /* Same from text already read; `where` names it in errors. */
 enum spp_status spp_arch_parse(const char *text, size_t length, const char *where, struct spp_arena *arena,
                                const struct spp_arch **arch, struct spp_diag *diag);
 /* Names of the shipped models, sorted; the array and strings live in `arena`. */
-enum spp_status spp_arch_list(const char *config_dir, struct spp_arena *arena, const char *const **names, int *count,
-                              struct spp_diag *diag);
+enum spp_status spp_arch_list(const char *config_dir, struct spp_arena *arena, const char *const **names,
+                              int *count, struct spp_diag *diag);
 
 #endif

@@ -1,15 +1,19 @@
-/* One row per model family: how its config.json is read. To add a family, add a row, then a model file with its
- * parameter total; tests/model/test_params.c walks both.
- * Source of every row: the configuration_*.py and modeling_*.py of that family in huggingface/transformers, or the
- * remote code beside the checkpoint for qwen, internlm, internlm2, baichuan and chatglm. */
+/* One row per model family: how its config.json is read. To add a family, add a row, then a model file with
+ * its parameter total; tests/model/test_params.c walks both. Source of every row: the configuration_*.py and
+ * modeling_*.py of that family in huggingface/transformers, or the remote code beside the checkpoint for
+ * qwen, internlm, internlm2, baichuan and chatglm. */
 #include "model/arch_families.h"
 
 #include <string.h>
 
-#define NEVER                {NULL, false, false}
-#define ALWAYS               {NULL, true, false}
-#define IF(key, fallback)    {key, fallback, false}
-#define UNLESS(key)          {key, false, true}
+#define NEVER                                                                                                \
+  { NULL, false, false }
+#define ALWAYS                                                                                               \
+  { NULL, true, false }
+#define IF(key, fallback)                                                                                    \
+  { key, fallback, false }
+#define UNLESS(key)                                                                                          \
+  { key, false, true }
 
 /* Qwen (1): intermediate_size is the sum of both gated halves. */
 static void adjust_qwen1(struct spp_arch_reader *r) {
@@ -21,10 +25,11 @@ static void adjust_gpt_oss(struct spp_arch_reader *r) {
   r->arch->attention_sinks = r->arch->router_bias = r->arch->expert_bias = true;
 }
 
-/* The dense layers of Llama 4 are wider than its experts; the router takes a sigmoid and every token also visits one
- * shared expert. */
+/* The dense layers of Llama 4 are wider than its experts; the router takes a sigmoid and every token also
+ * visits one shared expert. */
 static void adjust_llama4(struct spp_arch_reader *r) {
-  r->dense_ffn = spp_arch_read_i64(r, spp_json_get(r->text, "intermediate_size_mlp"), 1, 1 << 23, r->dense_ffn);
+  r->dense_ffn =
+      spp_arch_read_i64(r, spp_json_get(r->text, "intermediate_size_mlp"), 1, 1 << 23, r->dense_ffn);
   r->arch->router_sigmoid = true;
   r->arch->shared_experts = 1;
 }
@@ -36,9 +41,12 @@ static void adjust_deepseek(struct spp_arch_reader *r) {
   r->arch->router_sigmoid = strcmp(scoring, "sigmoid") == 0;
 }
 
-static void adjust_glm4_moe(struct spp_arch_reader *r) { r->arch->router_sigmoid = true; }
+static void adjust_glm4_moe(struct spp_arch_reader *r) {
+  r->arch->router_sigmoid = true;
+}
 
-/* Two offset rows stand before the positions. Models with do_layer_norm_before false (350M) differ in more. */
+/* Two offset rows stand before the positions. Models with do_layer_norm_before false (350M) differ in more.
+ */
 static void adjust_opt(struct spp_arch_reader *r) {
   struct spp_json narrow = spp_json_get(r->text, "word_embed_proj_dim");
   r->arch->learned_positions += 2;
@@ -53,12 +61,13 @@ static void adjust_falcon(struct spp_arch_reader *r) {
   bool multi_query = spp_arch_read_bool(r, spp_json_get(r->text, "multi_query"), true);
   a->parallel_block = modern || spp_arch_read_bool(r, spp_json_get(r->text, "parallel_attn"), true);
   if (!modern) a->kv_heads = multi_query ? 1 : a->heads;
-  int64_t norms = spp_arch_read_i64(r, spp_json_get(r->text, "num_ln_in_parallel_attn"), 1, 2, modern ? 2 : 1);
+  int64_t norms =
+      spp_arch_read_i64(r, spp_json_get(r->text, "num_ln_in_parallel_attn"), 1, 2, modern ? 2 : 1);
   a->norms_per_layer = a->parallel_block ? (int)norms : 2;
 }
 
-/* no_bias drops the biases of the norms too; attn_config holds grouped heads and ALiBi; the repository mosaicml/llm-foundry
- * also knows learned positions (learned_pos_emb). */
+/* no_bias drops the biases of the norms too; attn_config holds grouped heads and ALiBi; the repository
+ * mosaicml/llm-foundry also knows learned positions (learned_pos_emb). */
 static void adjust_mpt(struct spp_arch_reader *r) {
   struct spp_arch *a = r->arch;
   struct spp_json attention = spp_json_get(r->text, "attn_config");
@@ -93,10 +102,10 @@ static void adjust_stablelm(struct spp_arch_reader *r) {
 #define QWEN2     RMS_GATED, .qkv_bias = ALWAYS, .window = SPP_WINDOW_UPPER
 #define QWEN3                                                                                                \
   RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),                 \
-      .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_UPPER
+             .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_UPPER
 #define DEEPSEEK                                                                                             \
   RMS_GATED, .mla = true, .moe = true, .qkv_bias = IF("attention_bias", false),                              \
-      .o_bias = IF("attention_bias", false), .adjust = adjust_deepseek
+             .o_bias = IF("attention_bias", false), .adjust = adjust_deepseek
 #define GEMMA                                                                                                \
   .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED, .tied = true,                            \
   .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false)
@@ -127,27 +136,29 @@ static const struct spp_arch_family families[] = {
     {"gemma2", GEMMA, .window = SPP_WINDOW_ALTERNATE},
     {"gemma3", GEMMA, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN, .default_vocab = 262208},
     {"gemma3_text", GEMMA, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN},
-    {"phi", .norm = SPP_NORM_LAYER, .norms_per_layer = 1, .mlp = SPP_MLP_PLAIN, .parallel = true, .qkv_bias = ALWAYS, .o_bias = ALWAYS,
-     .mlp_bias = ALWAYS, .head_bias = true},
+    {"phi", .norm = SPP_NORM_LAYER, .norms_per_layer = 1, .mlp = SPP_MLP_PLAIN, .parallel = true,
+     .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .head_bias = true},
     {"phi3", RMS_GATED, .fused_qkv = true, .fused_gate_up = true, .window = SPP_WINDOW_ALL},
     {"glm", RMS_GATED, .qkv_bias = IF("attention_bias", true), .fused_gate_up = true},
-    {"glm4", .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED, .qkv_bias = IF("attention_bias", true), .fused_gate_up = true},
+    {"glm4", .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED,
+     .qkv_bias = IF("attention_bias", true), .fused_gate_up = true},
     {"glm4_moe", RMS_GATED, .qkv_bias = IF("attention_bias", false), .qk_norm = SPP_QK_NORM_HEAD,
      .qk_norm_key = "use_qk_norm", .moe = true, .adjust = adjust_glm4_moe},
     {"chatglm", RMS_GATED, .o_bias = IF("add_bias_linear", true), .mlp_bias = IF("add_bias_linear", true),
      .fused_qkv = true, .fused_gate_up = true, .adjust = adjust_chatglm},
     {"gpt_oss", RMS_GATED, .qkv_bias = IF("attention_bias", true), .o_bias = IF("attention_bias", true),
      .fused_gate_up = true, .moe = true, .window = SPP_WINDOW_ALTERNATE, .adjust = adjust_gpt_oss},
-    {"gpt2", LN_PLAIN, .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .tied = true, .fused_qkv = true,
-     .learned_positions = true, .ffn_factor = 4},
+    {"gpt2", LN_PLAIN, .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .tied = true,
+     .fused_qkv = true, .learned_positions = true, .ffn_factor = 4},
     {"gpt_neox", LN_PLAIN, .qkv_bias = IF("attention_bias", true), .o_bias = IF("attention_bias", true),
      .mlp_bias = ALWAYS, .fused_qkv = true, .adjust = adjust_neox},
     {"opt", LN_PLAIN, .qkv_bias = IF("enable_bias", true), .o_bias = IF("enable_bias", true),
      .mlp_bias = IF("enable_bias", true), .tied = true, .learned_positions = true, .adjust = adjust_opt},
-    {"falcon", LN_PLAIN, .qkv_bias = IF("bias", false), .o_bias = IF("bias", false), .mlp_bias = IF("bias", false),
-     .tied = true, .fused_qkv = true, .ffn_factor = 4, .adjust = adjust_falcon},
-    {"mpt", LN_PLAIN, .qkv_bias = UNLESS("no_bias"), .o_bias = UNLESS("no_bias"), .mlp_bias = UNLESS("no_bias"),
-     .tied = true, .fused_qkv = true, .ffn_factor = 4, .adjust = adjust_mpt},
+    {"falcon", LN_PLAIN, .qkv_bias = IF("bias", false), .o_bias = IF("bias", false),
+     .mlp_bias = IF("bias", false), .tied = true, .fused_qkv = true, .ffn_factor = 4,
+     .adjust = adjust_falcon},
+    {"mpt", LN_PLAIN, .qkv_bias = UNLESS("no_bias"), .o_bias = UNLESS("no_bias"),
+     .mlp_bias = UNLESS("no_bias"), .tied = true, .fused_qkv = true, .ffn_factor = 4, .adjust = adjust_mpt},
     {"olmo2", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
      .qk_norm = SPP_QK_NORM_FULL},
     {"internlm", RMS_GATED, .qkv_bias = IF("bias", true), .o_bias = IF("bias", true)},

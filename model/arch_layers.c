@@ -55,15 +55,16 @@ static void read_experts(struct spp_arch_reader *r, struct expert_rule *rule) {
   read_shared_experts(r);
   rule->first = shape_i64(r, "first_k_dense_replace", 0);
   rule->every = spp_arch_read_i64(r, spp_json_get(r->text, "moe_layer_freq"), 1, SPP_MAX_LAYERS, 1);
-  rule->sparse_step = spp_arch_read_i64(r, spp_json_get(r->text, "decoder_sparse_step"), 1, SPP_MAX_LAYERS, 1);
+  rule->sparse_step =
+      spp_arch_read_i64(r, spp_json_get(r->text, "decoder_sparse_step"), 1, SPP_MAX_LAYERS, 1);
   rule->sparse_step = spp_arch_read_i64(r, spp_json_get(r->text, "interleave_moe_layer_step"), 1,
                                         SPP_MAX_LAYERS, rule->sparse_step);
   rule->dense_list = spp_json_get(r->text, "mlp_only_layers");
   rule->moe_list = spp_json_get(r->text, "moe_layers");
 }
 
-/* Attention windows of the layers. Source: the layer_types each configuration_*.py of huggingface/transformers
- * derives from the members named here. */
+/* Attention windows of the layers. Source: the layer_types each configuration_*.py of
+ * huggingface/transformers derives from the members named here. */
 struct window_rule {
   struct spp_json types; /* layer_types, when written out */
   struct spp_json rope;  /* no_rope_layers of Llama 4: 1 = RoPE */
@@ -81,7 +82,8 @@ static void read_window(struct spp_arch_reader *r, struct window_rule *rule) {
   rule->period = spp_arch_read_i64(r, spp_json_get(r->text, "sliding_window_pattern"), 1, SPP_MAX_LAYERS, 6);
   rule->use = spp_arch_read_bool(r, spp_json_get(r->text, "use_sliding_window"), pattern != SPP_WINDOW_UPPER);
   if (pattern == SPP_WINDOW_CHUNKED_ROPE)
-    rule->period = spp_arch_read_i64(r, spp_json_get(r->text, "no_rope_layer_interval"), 1, SPP_MAX_LAYERS, 4);
+    rule->period =
+        spp_arch_read_i64(r, spp_json_get(r->text, "no_rope_layer_interval"), 1, SPP_MAX_LAYERS, 4);
 }
 
 /* *chunked tells blocks from sliding; returns 0 for full attention. */
@@ -124,9 +126,9 @@ static int64_t layer_window(struct spp_arch_reader *r, const struct window_rule 
 static void place_layer(struct spp_arch_reader *r, int layer, const struct spp_layer_kind *wanted) {
   struct spp_arch *a = r->arch;
   int k = 0;
-  while (k < a->kind_count && !(a->kinds[k].moe == wanted->moe &&
-                                a->kinds[k].window_tokens == wanted->window_tokens &&
-                                a->kinds[k].window_chunked == wanted->window_chunked))
+  while (k < a->kind_count &&
+         !(a->kinds[k].moe == wanted->moe && a->kinds[k].window_tokens == wanted->window_tokens &&
+           a->kinds[k].window_chunked == wanted->window_chunked))
     k++;
   if (k == a->kind_count) a->kinds[a->kind_count++] = *wanted; /* at most 2 x 3 kinds exist */
   a->kinds[k].count++;

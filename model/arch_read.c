@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Names in the config classes of huggingface/transformers; the usual one first. The limit refuses absurd values
- * long before any product of them could leave int64. */
+/* Names in the config classes of huggingface/transformers; the usual one first. The limit refuses absurd
+ * values long before any product of them could leave int64. */
 static const struct {
   int64_t limit;
   const char *names[6];
@@ -46,8 +46,7 @@ int64_t spp_arch_require_i64(struct spp_arch_reader *reader, struct spp_json v, 
 int64_t spp_arch_read_i64(struct spp_arch_reader *reader, struct spp_json v, int64_t min, int64_t max,
                           int64_t fallback) {
   int64_t value = fallback;
-  if (reader->status == SPP_OK)
-    reader->status = spp_json_i64_or(v, min, max, fallback, &value, reader->diag);
+  if (reader->status == SPP_OK) reader->status = spp_json_i64_or(v, min, max, fallback, &value, reader->diag);
   return value;
 }
 

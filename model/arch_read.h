@@ -56,8 +56,8 @@ struct spp_arch_family {
   bool learned_positions;
   bool head_bias;
   bool mla;
-  bool moe; /* has experts: their fields are then required */
-  int ffn_factor; /* ffn = factor * hidden when absent; 0 = required */
+  bool moe;              /* has experts: their fields are then required */
+  int ffn_factor;        /* ffn = factor * hidden when absent; 0 = required */
   int64_t default_vocab; /* 0 = required */
   enum spp_window_pattern window;
   enum spp_vision_kind vision;

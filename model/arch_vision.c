@@ -2,8 +2,8 @@
  * modeling_qwen2_vl.py, modeling_qwen2_5_vl.py, modeling_qwen3_vl.py, modeling_llama4.py. */
 #include "model/arch_read.h"
 
-/* What the preprocessor_config.json of the published checkpoints sets (recalled); the class defaults of the Qwen2-VL
- * processor are 3,136 and 1,003,520. A file beside the user's config.json overrides them. */
+/* What the preprocessor_config.json of the published checkpoints sets (recalled); the class defaults of the
+ * Qwen2-VL processor are 3,136 and 1,003,520. A file beside the user's config.json overrides them. */
 static const struct {
   int64_t min_pixels, max_pixels;
 } published[] = {
@@ -73,7 +73,9 @@ void spp_arch_read_vision(struct spp_arch_reader *r) {
   struct spp_json config = spp_json_get(r->root, "vision_config");
   bool given = spp_json_kind(config) == SPP_JSON_OBJECT;
   if (r->family->vision == SPP_VISION_NONE) {
-    if (given) spp_arch_note(r->arch, "the vision tower of %s is not described: language model only", r->arch->model_type);
+    if (given)
+      spp_arch_note(r->arch, "the vision tower of %s is not described: language model only",
+                    r->arch->model_type);
     return;
   }
   if (!given) {
@@ -99,7 +101,8 @@ static void vectors(struct spp_arch *a, const char *name, int64_t elements, int6
   part(a, name, elements, 1, copies);
 }
 
-/* Attention and MLP of `depth` blocks; norm_vectors: weight (and bias) vectors of width hidden in one block. */
+/* Attention and MLP of `depth` blocks; norm_vectors: weight (and bias) vectors of width hidden in one block.
+ */
 static void add_blocks(struct spp_arch *a, bool gated, int64_t norm_vectors) {
   const struct spp_vision *v = &a->vision;
   int64_t d = v->hidden;
@@ -113,7 +116,8 @@ static void add_blocks(struct spp_arch *a, bool gated, int64_t norm_vectors) {
 }
 
 /* Norm, then merge^2 patches through two linears. norm_elements: what the norm (and its bias) holds. */
-static void add_merger(struct spp_arch *a, const char *const names[4], int64_t norm_elements, int64_t copies) {
+static void add_merger(struct spp_arch *a, const char *const names[4], int64_t norm_elements,
+                       int64_t copies) {
   const struct spp_vision *v = &a->vision;
   int64_t merged = v->hidden * v->merge * v->merge;
   vectors(a, names[0], norm_elements, copies);

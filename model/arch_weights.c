@@ -1,5 +1,5 @@
-/* The weight rows of a model. Shapes: the modeling_*.py of huggingface/transformers, family by family; how a row is
- * cut by tensor parallelism: NVIDIA/Megatron-LM megatron/core/tensor_parallel/layers.py and
+/* The weight rows of a model. Shapes: the modeling_*.py of huggingface/transformers, family by family; how a
+ * row is cut by tensor parallelism: NVIDIA/Megatron-LM megatron/core/tensor_parallel/layers.py and
  * megatron/core/transformer/multi_latent_attention.py (the down-projections of MLA are duplicated). */
 #include <string.h>
 
@@ -10,8 +10,8 @@ struct rows {
   int *count;
 };
 
-static void add_copies(struct rows *rows, const char *name, enum spp_weight_role role, enum spp_tp_split split,
-                       int64_t out, int64_t in, int64_t copies) {
+static void add_copies(struct rows *rows, const char *name, enum spp_weight_role role,
+                       enum spp_tp_split split, int64_t out, int64_t in, int64_t copies) {
   if (*rows->count == SPP_MAX_LAYER_WEIGHTS) return; /* no family comes near: a test walks every model */
   rows->list[(*rows->count)++] = (struct spp_weight){.name = name,
                                                      .role = role,
@@ -38,7 +38,8 @@ static void add_layer_norms(struct rows *rows, const struct spp_arch *a) {
                                           {"post_attention_layernorm", "post_attention_layernorm.bias"},
                                           {"pre_mlp_layernorm", "pre_mlp_layernorm.bias"},
                                           {"post_mlp_layernorm", "post_mlp_layernorm.bias"}};
-  for (int i = 0; i < a->norms_per_layer; i++) add_norm(rows, a, names[i][0], names[i][1]);
+  for (int i = 0; i < a->norms_per_layer; i++)
+    add_norm(rows, a, names[i][0], names[i][1]);
 }
 
 static void add_qkv(struct rows *rows, const struct spp_arch *a, bool fused) {
@@ -92,7 +93,8 @@ static void add_mla(struct rows *rows, const struct spp_arch *a) {
   add(rows, "kv_a_proj", role, SPP_SPLIT_NONE, latent, a->hidden);
   if (a->qkv_bias) add(rows, "kv_a_proj.bias", role, SPP_SPLIT_NONE, latent, 1);
   add(rows, "kv_a_layernorm", role, SPP_SPLIT_NONE, a->kv_lora_rank, 1);
-  add(rows, "kv_b_proj", role, SPP_SPLIT_OUTPUT, a->heads * (a->qk_nope_dim + a->v_head_dim), a->kv_lora_rank);
+  add(rows, "kv_b_proj", role, SPP_SPLIT_OUTPUT, a->heads * (a->qk_nope_dim + a->v_head_dim),
+      a->kv_lora_rank);
   add_o_proj(rows, a);
 }
 
@@ -113,7 +115,8 @@ static void add_mlp(struct rows *rows, const struct spp_arch *a, const struct ml
   }
   add_copies(rows, name, m->role, SPP_SPLIT_OUTPUT, up, a->hidden, m->copies);
   if (m->bias)
-    add_copies(rows, fused ? "gate_up_proj.bias" : "up_proj.bias", m->role, SPP_SPLIT_OUTPUT, up, 1, m->copies);
+    add_copies(rows, fused ? "gate_up_proj.bias" : "up_proj.bias", m->role, SPP_SPLIT_OUTPUT, up, 1,
+               m->copies);
   add_copies(rows, "down_proj", m->role, SPP_SPLIT_INPUT, a->hidden, m->ffn, m->copies);
   if (m->bias) add_copies(rows, "down_proj.bias", m->role, SPP_SPLIT_NONE, a->hidden, 1, m->copies);
 }
@@ -121,14 +124,14 @@ static void add_mlp(struct rows *rows, const struct spp_arch *a, const struct ml
 static void add_experts(struct rows *rows, const struct spp_arch *a, bool fused) {
   add(rows, "router", SPP_ROLE_ROUTER, SPP_SPLIT_NONE, a->experts, a->hidden);
   if (a->router_bias) add(rows, "router.bias", SPP_ROLE_ROUTER, SPP_SPLIT_NONE, a->experts, 1);
-  add_mlp(rows, a,
-          &(struct mlp_shape){SPP_ROLE_EXPERT, a->expert_ffn, a->experts, a->expert_bias, fused});
+  add_mlp(rows, a, &(struct mlp_shape){SPP_ROLE_EXPERT, a->expert_ffn, a->experts, a->expert_bias, fused});
   if (a->shared_experts == 0) return;
   /* Several shared experts are one MLP as wide as all of them. */
   add_mlp(rows, a,
           &(struct mlp_shape){SPP_ROLE_SHARED_EXPERT, a->shared_experts * a->shared_expert_ffn, 1,
                               a->expert_bias, fused});
-  if (a->shared_expert_gate) add(rows, "shared_expert_gate", SPP_ROLE_SHARED_EXPERT, SPP_SPLIT_NONE, 1, a->hidden);
+  if (a->shared_expert_gate)
+    add(rows, "shared_expert_gate", SPP_ROLE_SHARED_EXPERT, SPP_SPLIT_NONE, 1, a->hidden);
 }
 
 static void build_kind(const struct spp_arch_reader *r, struct spp_layer_kind *kind) {
@@ -142,12 +145,11 @@ static void build_kind(const struct spp_arch_reader *r, struct spp_layer_kind *k
   if (kind->moe)
     add_experts(&rows, a, r->fused_gate_up);
   else
-    add_mlp(&rows, a,
-            &(struct mlp_shape){SPP_ROLE_MLP, r->dense_ffn, 1, a->mlp_bias, r->fused_gate_up});
+    add_mlp(&rows, a, &(struct mlp_shape){SPP_ROLE_MLP, r->dense_ffn, 1, a->mlp_bias, r->fused_gate_up});
 }
 
-/* DeepSeek's multi-token-prediction modules: one more layer like the last, a 2h -> h projection and three norms (its
- * copies of embedding and head are shared). Source: deepseek-ai/DeepSeek-V3 README_WEIGHTS.md. */
+/* DeepSeek's multi-token-prediction modules: one more layer like the last, a 2h -> h projection and three
+ * norms (its copies of embedding and head are shared). Source: deepseek-ai/DeepSeek-V3 README_WEIGHTS.md. */
 static void add_mtp(struct spp_arch *a) {
   if (a->mtp_layers == 0) return;
   struct rows rows = {a->outer_weights, &a->outer_weight_count};
@@ -169,11 +171,14 @@ struct spp_weight *spp_arch_add_outer(struct spp_arch *a, const char *name, enum
 
 void spp_arch_build_weights(struct spp_arch_reader *r) {
   struct spp_arch *a = r->arch;
-  for (int k = 0; k < a->kind_count; k++) build_kind(r, &a->kinds[k]);
+  for (int k = 0; k < a->kind_count; k++)
+    build_kind(r, &a->kinds[k]);
   struct rows outer = {a->outer_weights, &a->outer_weight_count};
-  spp_arch_add_outer(a, "embed_tokens", SPP_ROLE_EMBEDDING, SPP_SPLIT_OUTPUT, a->vocab, a->hidden)->linear = false;
+  spp_arch_add_outer(a, "embed_tokens", SPP_ROLE_EMBEDDING, SPP_SPLIT_OUTPUT, a->vocab, a->hidden)->linear =
+      false;
   if (a->learned_positions > 0)
-    spp_arch_add_outer(a, "embed_positions", SPP_ROLE_POSITION, SPP_SPLIT_NONE, a->learned_positions, a->hidden)
+    spp_arch_add_outer(a, "embed_positions", SPP_ROLE_POSITION, SPP_SPLIT_NONE, a->learned_positions,
+                       a->hidden)
         ->linear = false;
   add_norm(&outer, a, "norm", "norm.bias");
   if (!a->tied) spp_arch_add_outer(a, "lm_head", SPP_ROLE_HEAD, SPP_SPLIT_OUTPUT, a->vocab, a->hidden);

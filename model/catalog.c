@@ -1,6 +1,7 @@
 #include "model/catalog.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -14,16 +15,24 @@ static bool ends_with(const char *text, const char *tail) {
   return n >= m && strcmp(text + n - m, tail) == 0;
 }
 
-static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+static char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
 
 static bool same_name(const char *a, const char *b) {
-  while (*a && lower(*a) == lower(*b)) a++, b++;
+  while (*a && lower(*a) == lower(*b))
+    a++, b++;
   return lower(*a) == lower(*b);
 }
 
 static bool has_prefix(const char *text, const char *prefix) {
-  while (*prefix && lower(*text) == lower(*prefix)) text++, prefix++;
+  while (*prefix && lower(*text) == lower(*prefix))
+    text++, prefix++;
   return *prefix == '\0';
+}
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 enum spp_status spp_catalog_list(const struct spp_catalog *catalog, const char *config_dir,
@@ -41,7 +50,11 @@ enum spp_status spp_catalog_list(const struct spp_catalog *catalog, const char *
     list[i] = spp_arena_printf(arena, "%.*s", (int)stem, files.names[i]);
     failed = !list[i];
   }
-  if (!failed) *count = files.count, *names = list;
+  if (!failed) {
+    /* The files were in order with their suffix: "v2-lite.json" before "v2.json". */
+    qsort(list, (size_t)files.count, sizeof *list, compare_names);
+    *count = files.count, *names = list;
+  }
   spp_names_free(&files);
   return failed ? spp_diag_oom(diag) : SPP_OK;
 }
@@ -50,8 +63,8 @@ enum spp_status spp_catalog_list(const struct spp_catalog *catalog, const char *
 static void join_candidates(char *hint, size_t size, const char *const *words, int n) {
   size_t used = (size_t)snprintf(hint, size, "say which: ");
   for (int i = 0; i < n && used < size; i++)
-    used += (size_t)snprintf(hint + used, size - used, "%s%s", i ? ", " : "",
-                             i == MAX_SHOWN ? "..." : words[i]);
+    used +=
+        (size_t)snprintf(hint + used, size - used, "%s%s", i ? ", " : "", i == MAX_SHOWN ? "..." : words[i]);
 }
 
 static enum spp_status refuse_ambiguous(const struct spp_catalog *catalog, const char *name,
@@ -139,8 +152,8 @@ static enum spp_status resolve_path(const struct spp_catalog *catalog, const cha
   if (folder && !catalog->inside_file)
     return spp_diag_set(diag, SPP_ERR_INPUT, word, "name a file", "this is a directory");
   if (!exists && !ends_with(word, ".json") && word[0] != '.' && word[0] != '/') return SPP_OK;
-  *found = folder ? spp_arena_printf(arena, "%s/%s", word, catalog->inside_file)
-                  : spp_arena_strdup(arena, word);
+  *found =
+      folder ? spp_arena_printf(arena, "%s/%s", word, catalog->inside_file) : spp_arena_strdup(arena, word);
   return *found ? SPP_OK : spp_diag_oom(diag);
 }
 

@@ -47,7 +47,8 @@ struct spp_cluster {
   char display[96];
   int64_t gpus_per_node; /* NVLink domain that shares host memory; NVL72 counts domain_gpus apart */
   int64_t domain_gpus;   /* GPUs that reach each other over the fast fabric */
-  enum spp_fabric fabric;
+  enum spp_fabric fabric;  /* pairs: bridged twos, PCIe between them; pcie: the bridges a card could have are not there */
+  double link_bytes_per_s; /* what a pair of peers reaches on this machine; 0 = the GPU's own link (PCIe: its PCIe) */
   int64_t nics_per_node;
   double nic_bytes_per_s;         /* one NIC, one direction */
   double nic_bytes_per_s_per_gpu; /* share of one GPU when all send */

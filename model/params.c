@@ -18,7 +18,9 @@ struct layer_sums {
   int64_t total, gemm, expert; /* gemm: matrices a token meets; expert: one expert */
 };
 
-static int64_t elements(const struct spp_weight *w) { return w->rows * w->cols * w->copies; }
+static int64_t elements(const struct spp_weight *w) {
+  return w->rows * w->cols * w->copies;
+}
 
 static void sum_layer(const struct spp_arch *a, const struct spp_layer_kind *kind, struct layer_sums *s) {
   memset(s, 0, sizeof *s);
@@ -43,7 +45,8 @@ static void count_layers(const struct spp_arch *a, struct spp_params *p) {
     p->per_layer_norms = s.by_role[SPP_ROLE_NORM];
     if (kind->moe) {
       p->per_expert = s.expert;
-      p->per_moe_mlp = s.by_role[SPP_ROLE_ROUTER] + s.by_role[SPP_ROLE_EXPERT] + s.by_role[SPP_ROLE_SHARED_EXPERT];
+      p->per_moe_mlp =
+          s.by_role[SPP_ROLE_ROUTER] + s.by_role[SPP_ROLE_EXPERT] + s.by_role[SPP_ROLE_SHARED_EXPERT];
       p->per_moe_mlp_active = p->per_moe_mlp - unvisited;
     } else {
       p->per_dense_mlp = s.by_role[SPP_ROLE_MLP];

@@ -152,7 +152,7 @@ static void measure(const struct setup *s, const char *name, struct spp_attn_mas
   for (int i = 0; i < 3; i++)
     rates[i] = must_alloc(s->repeats * (int64_t)sizeof(double));
   forward_rate(s, &p);
-  spp_attn_delta(&p.forward.shape, p.backward.dout, p.forward.out, p.backward.delta);
+  spp_attn_delta(s->kernels, &p.forward.shape, p.backward.dout, p.forward.out, p.backward.delta);
   backward_rate(s, &p);
   gemm_rate(s, &g);
   for (int i = 0; i < s->repeats; i++) {

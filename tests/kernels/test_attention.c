@@ -79,8 +79,8 @@ static void judge(const struct spp_kernels *kernels, struct spp_attn_shape shape
   case_forward(kernels, &got, options);
   expect_near(case_error(&got.out, &want.out, shape.q_tokens, qw), 0.0, tolerance(storage));
   compare_stats(&got, &want, 1e-5);
-  spp_attn_delta(&want.shape, want.dout, want.out, want.delta);
-  spp_attn_delta(&want.shape, want.dout, want.out, got.delta);
+  spp_attn_delta(spp_kernels_best(), &want.shape, want.dout, want.out, want.delta);
+  spp_attn_delta(spp_kernels_best(), &want.shape, want.dout, want.out, got.delta);
   memcpy(got.lse.data, want.lse.data, (size_t)(shape.q_heads * want.lse.head_stride) * 4);
   case_backward(reference, &want, options);
   case_backward(kernels, &got, options);
@@ -115,7 +115,7 @@ static void rows_without_keys_give_zero_and_minus_infinity(void **state) {
     expect_note("%s", all[v]->name);
     struct attn_case c = case_make(shape, SPP_STORE_F32);
     case_forward(all[v], &c, (struct spp_attn_options){0});
-    spp_attn_delta(&c.shape, c.dout, c.out, c.delta);
+    spp_attn_delta(spp_kernels_best(), &c.shape, c.dout, c.out, c.delta);
     case_backward(all[v], &c, (struct spp_attn_options){0});
     for (int64_t t = 0; t < 10; t++) {
       expect_true(c.lse.data[t] == -INFINITY);
@@ -161,14 +161,14 @@ static void results_do_not_depend_on_block_sizes(void **state) {
   struct spp_attn_shape shape = {201, 201, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL}};
   struct attn_case want = case_make(shape, SPP_STORE_F32);
   case_forward(spp_kernels_best(), &want, (struct spp_attn_options){0});
-  spp_attn_delta(&want.shape, want.dout, want.out, want.delta);
+  spp_attn_delta(spp_kernels_best(), &want.shape, want.dout, want.out, want.delta);
   case_backward(spp_kernels_best(), &want, (struct spp_attn_options){0});
   for (int i = 0; i < 5; i++) {
     struct attn_case got = case_make(shape, SPP_STORE_F32);
     struct spp_attn_options options = {1, blocks[i][0], blocks[i][1]};
     expect_note("blocks %d x %d", (int)blocks[i][0], (int)blocks[i][1]);
     case_forward(spp_kernels_best(), &got, options);
-    spp_attn_delta(&got.shape, got.dout, got.out, got.delta);
+    spp_attn_delta(spp_kernels_best(), &got.shape, got.dout, got.out, got.delta);
     case_backward(spp_kernels_best(), &got, options);
     expect_near(case_error(&got.out, &want.out, 201, 128), 0.0, 1e-6);
     expect_near(case_error(&got.dq, &want.dq, 201, 128), 0.0, 2e-6);
@@ -190,13 +190,13 @@ static void results_have_the_same_bits_for_any_number_of_threads(void **state) {
   for (int storage = SPP_STORE_F32; storage <= SPP_STORE_BF16; storage++) {
     struct attn_case one = case_make(shape, (enum spp_storage)storage);
     case_forward(spp_kernels_best(), &one, (struct spp_attn_options){1, 32, 32});
-    spp_attn_delta(&one.shape, one.dout, one.out, one.delta);
+    spp_attn_delta(spp_kernels_best(), &one.shape, one.dout, one.out, one.delta);
     case_backward(spp_kernels_best(), &one, (struct spp_attn_options){1, 32, 32});
     for (int run = 0; run < 6; run++) {
       struct attn_case many = case_make(shape, (enum spp_storage)storage);
       struct spp_attn_options options = {1 + run, 32, 32};
       case_forward(spp_kernels_best(), &many, options);
-      spp_attn_delta(&many.shape, many.dout, many.out, many.delta);
+      spp_attn_delta(spp_kernels_best(), &many.shape, many.dout, many.out, many.delta);
       case_backward(spp_kernels_best(), &many, options);
       expect_note("%d threads", 1 + run);
       expect_same_bits(&many.out, &one.out, 260);

@@ -83,7 +83,7 @@ static void gradients_match_finite_differences(void **state) {
     if (!spp_kernels_usable(all[v])) continue;
     expect_note("%s", all[v]->name);
     case_forward(all[v], &c, (struct spp_attn_options){0});
-    spp_attn_delta(&c.shape, c.dout, c.out, c.delta);
+    spp_attn_delta(spp_kernels_best(), &c.shape, c.dout, c.out, c.delta);
     case_backward(all[v], &c, (struct spp_attn_options){0});
     for (int i = 0; i < Q; i++)
       for (int h = 0; h < H; h++)

@@ -48,7 +48,7 @@ static void attention_over_pieces_of_the_keys_equals_the_whole(void **state) {
   const struct spp_kernels *kernels = spp_kernels_best();
   struct attn_case whole = case_make(shape, SPP_STORE_F32), sum = case_make(shape, SPP_STORE_F32);
   case_forward(kernels, &whole, options);
-  spp_attn_delta(&whole.shape, whole.dout, whole.out, whole.delta);
+  spp_attn_delta(spp_kernels_best(), &whole.shape, whole.dout, whole.out, whole.delta);
   case_backward(kernels, &whole, options);
   memset(sum.out.data, 0, (size_t)(TOKENS * sum.out.row_stride) * 4);
   for (int64_t i = 0; i < HEADS * sum.lse.head_stride; i++)
@@ -65,7 +65,7 @@ static void attention_over_pieces_of_the_keys_equals_the_whole(void **state) {
     case_free(&block);
   }
   expect_near(case_error(&sum.out, &whole.out, TOKENS, HEADS * DIM), 0.0, 1e-6);
-  spp_attn_delta(&sum.shape, sum.dout, sum.out, sum.delta);
+  spp_attn_delta(spp_kernels_best(), &sum.shape, sum.dout, sum.out, sum.delta);
   memset(sum.dq.data, 0, (size_t)(TOKENS * sum.dq.row_stride) * 4);
   for (int piece = 0; piece < 3; piece++) {
     struct attn_case block = case_make(shape, SPP_STORE_F32), view = sum;

@@ -15,8 +15,8 @@ static const struct spp_arch *load(const char *name, struct spp_arena *arena) {
   return arch;
 }
 
-/* Totals of the checkpoints on the hub (safetensors metadata); active and GEMM parameters are sums over the shapes
- * listed in each config.json, worked out apart from this program. */
+/* Totals of the checkpoints on the hub (safetensors metadata); active and GEMM parameters are sums over the
+ * shapes listed in each config.json, worked out apart from this program. */
 static const struct {
   const char *name;
   int64_t total, active, gemm_per_token;
@@ -82,8 +82,10 @@ static void every_shipped_model_counts_to_the_total_stored_beside_it(void **stat
     expect_note("%s", names[i]);
     expect_status(spp_json_load(path, &doc, &diag), SPP_OK, &diag);
     struct spp_json own = spp_json_get(spp_json_root(doc), "_spplan");
-    expect_status(spp_json_i64(spp_json_get(own, "params_total"), 1, SPP_JSON_EXACT_MAX, &total, &diag), SPP_OK, &diag);
-    expect_status(spp_json_i64_or(spp_json_get(own, "params_active"), 1, total, total, &active, &diag), SPP_OK, &diag);
+    expect_status(spp_json_i64(spp_json_get(own, "params_total"), 1, SPP_JSON_EXACT_MAX, &total, &diag),
+                  SPP_OK, &diag);
+    expect_status(spp_json_i64_or(spp_json_get(own, "params_active"), 1, total, total, &active, &diag),
+                  SPP_OK, &diag);
     spp_params_count(load(names[i], &arena), &p);
     expect_i64(p.total, total);
     expect_i64(p.active, active);
@@ -120,8 +122,8 @@ static void a_small_model_adds_up_by_hand(void **state) {
   spp_arena_free(&arena);
 }
 
-/* DeepSeek-V3: one multi-token-prediction module is a layer (attention 187,107,328 with its inner norms, experts
- * 11,320,164,352, two norms 14,336), a 2h -> h projection 102,760,448 and three norms 21,504. */
+/* DeepSeek-V3: one multi-token-prediction module is a layer (attention 187,107,328 with its inner norms,
+ * experts 11,320,164,352, two norms 14,336), a 2h -> h projection 102,760,448 and three norms 21,504. */
 static void prediction_modules_are_counted_apart(void **state) {
   (void)state;
   struct spp_arena arena;
@@ -158,10 +160,14 @@ static void vision_towers_are_counted_apart(void **state) {
 /* tp 3 of 64 rows holds ceil(64/3) = 22; 8 experts over ep 3 are at most 3 a rank; etp cuts inside. */
 static void a_weight_is_cut_by_tensor_and_expert_parallelism(void **state) {
   (void)state;
-  struct spp_weight column = {.role = SPP_ROLE_MLP, .split = SPP_SPLIT_OUTPUT, .rows = 64, .cols = 10, .copies = 1};
-  struct spp_weight row = {.role = SPP_ROLE_MLP, .split = SPP_SPLIT_INPUT, .rows = 10, .cols = 64, .copies = 1};
-  struct spp_weight whole = {.role = SPP_ROLE_NORM, .split = SPP_SPLIT_NONE, .rows = 64, .cols = 1, .copies = 1};
-  struct spp_weight expert = {.role = SPP_ROLE_EXPERT, .split = SPP_SPLIT_OUTPUT, .rows = 64, .cols = 10, .copies = 8};
+  struct spp_weight column = {
+      .role = SPP_ROLE_MLP, .split = SPP_SPLIT_OUTPUT, .rows = 64, .cols = 10, .copies = 1};
+  struct spp_weight row = {
+      .role = SPP_ROLE_MLP, .split = SPP_SPLIT_INPUT, .rows = 10, .cols = 64, .copies = 1};
+  struct spp_weight whole = {
+      .role = SPP_ROLE_NORM, .split = SPP_SPLIT_NONE, .rows = 64, .cols = 1, .copies = 1};
+  struct spp_weight expert = {
+      .role = SPP_ROLE_EXPERT, .split = SPP_SPLIT_OUTPUT, .rows = 64, .cols = 10, .copies = 8};
   expect_note("%s", "");
   expect_i64(spp_weight_elements(&column, 3, 1, 1), 220);
   expect_i64(spp_weight_elements(&row, 3, 1, 1), 220);

@@ -1,0 +1,244 @@
+/* Reference operators: one line of mathematics per line of C, in double precision. */
+#include "kernels/isa.h"
+#include "kernels/ops.h"
+
+#include <math.h>
+
+static double get(const void *x, enum spp_storage storage, int64_t i) {
+  return (double)spp_load(x, storage, i);
+}
+
+static void put(void *x, enum spp_storage storage, int64_t i, double v) {
+  spp_store(x, storage, i, (float)v);
+}
+
+static void rmsnorm_forward(const struct spp_rmsnorm *a) {
+  for (int64_t r = 0; r < a->rows; r++) {
+    int64_t row = r * a->width;
+    double squares = 0.0;
+    for (int64_t i = 0; i < a->width; i++)
+      squares += pow(get(a->x, a->storage, row + i), 2.0);
+    double rstd = 1.0 / sqrt(squares / (double)a->width + (double)a->eps);
+    a->rstd[r] = (float)rstd;
+    for (int64_t i = 0; i < a->width; i++)
+      put(a->y, a->storage, row + i, get(a->weight, a->storage, i) * get(a->x, a->storage, row + i) * rstd);
+  }
+}
+
+/* With g = weight * dy: dx = rstd * (g - x * rstd^2 * mean(g * x)). */
+static void rmsnorm_backward(const struct spp_rmsnorm *a) {
+  for (int64_t r = 0; r < a->rows; r++) {
+    int64_t row = r * a->width;
+    double rstd = (double)a->rstd[r], dot = 0.0;
+    for (int64_t i = 0; i < a->width; i++)
+      dot += get(a->weight, a->storage, i) * get(a->dy, a->storage, row + i) * get(a->x, a->storage, row + i);
+    for (int64_t i = 0; i < a->width; i++) {
+      double x = get(a->x, a->storage, row + i), dy = get(a->dy, a->storage, row + i);
+      double g = get(a->weight, a->storage, i) * dy;
+      a->dweight[i] += (float)(dy * x * rstd);
+      put(a->dx, a->storage, row + i, rstd * (g - x * rstd * rstd * dot / (double)a->width));
+    }
+  }
+}
+
+static void layernorm_forward(const struct spp_layernorm *a) {
+  for (int64_t r = 0; r < a->rows; r++) {
+    int64_t row = r * a->width;
+    double mean = 0.0, var = 0.0;
+    for (int64_t i = 0; i < a->width; i++)
+      mean += get(a->x, a->storage, row + i) / (double)a->width;
+    for (int64_t i = 0; i < a->width; i++)
+      var += pow(get(a->x, a->storage, row + i) - mean, 2.0) / (double)a->width;
+    double rstd = 1.0 / sqrt(var + (double)a->eps);
+    a->mean[r] = (float)mean;
+    a->rstd[r] = (float)rstd;
+    for (int64_t i = 0; i < a->width; i++) {
+      double n = (get(a->x, a->storage, row + i) - mean) * rstd;
+      put(a->y, a->storage, row + i, get(a->weight, a->storage, i) * n + get(a->bias, a->storage, i));
+    }
+  }
+}
+
+/* With n = (x - mean) * rstd, g = weight * dy: dx = rstd * (g - mean(g) - n * mean(g * n)). */
+static void layernorm_backward(const struct spp_layernorm *a) {
+  for (int64_t r = 0; r < a->rows; r++) {
+    int64_t row = r * a->width;
+    double mean = (double)a->mean[r], rstd = (double)a->rstd[r], sum_g = 0.0, sum_gn = 0.0;
+    for (int64_t i = 0; i < a->width; i++) {
+      double g = get(a->weight, a->storage, i) * get(a->dy, a->storage, row + i);
+      sum_g += g;
+      sum_gn += g * (get(a->x, a->storage, row + i) - mean) * rstd;
+    }
+    for (int64_t i = 0; i < a->width; i++) {
+      double dy = get(a->dy, a->storage, row + i), n = (get(a->x, a->storage, row + i) - mean) * rstd;
+      a->dweight[i] += (float)(dy * n);
+      a->dbias[i] += (float)dy;
+      double g = get(a->weight, a->storage, i) * dy;
+      put(a->dx, a->storage, row + i, rstd * (g - (sum_g + n * sum_gn) / (double)a->width));
+    }
+  }
+}
+
+static void rope(const struct spp_rope *a) {
+  int64_t half = a->head_dim / 2;
+  for (int64_t t = 0; t < a->tokens; t++)
+    for (int64_t h = 0; h < a->heads; h++)
+      for (int64_t i = 0; i < half; i++) {
+        int64_t at = t * a->row_stride + h * a->head_dim + i;
+        double c = (double)a->cos[t * half + i], s = (double)a->sin[t * half + i] * (double)a->sign;
+        double x = get(a->x, a->storage, at), y = get(a->x, a->storage, at + half);
+        put(a->x, a->storage, at, x * c - y * s);
+        put(a->x, a->storage, at + half, y * c + x * s);
+      }
+}
+
+static void embedding_forward(const struct spp_embedding *a) {
+  for (int64_t t = 0; t < a->tokens; t++) {
+    int64_t row = (int64_t)a->ids[t] - a->first;
+    bool here = row >= 0 && row < a->rows;
+    for (int64_t i = 0; i < a->width; i++)
+      put(a->out, a->storage, t * a->width + i, here ? get(a->table, a->storage, row * a->width + i) : 0.0);
+  }
+}
+
+static void embedding_backward(const struct spp_embedding *a) {
+  for (int64_t t = 0; t < a->tokens; t++) {
+    int64_t row = (int64_t)a->ids[t] - a->first;
+    if (row < 0 || row >= a->rows) continue;
+    for (int64_t i = 0; i < a->width; i++)
+      a->dtable[row * a->width + i] += spp_load(a->dout, a->storage, t * a->width + i);
+  }
+}
+
+static void cross_entropy_local(const struct spp_cross_entropy *a) {
+  for (int64_t t = 0; t < a->tokens; t++) {
+    double max = -INFINITY, sum = 0.0;
+    for (int64_t j = 0; j < a->vocab; j++)
+      max = fmax(max, get(a->logits, a->storage, t * a->row_stride + j));
+    for (int64_t j = 0; j < a->vocab; j++)
+      sum += exp(get(a->logits, a->storage, t * a->row_stride + j) - max);
+    int64_t target = (int64_t)a->targets[t] - a->first;
+    bool here = a->targets[t] >= 0 && target >= 0 && target < a->vocab;
+    a->max[t] = (float)max;
+    a->sum[t] = (float)sum;
+    a->target_logit[t] = here ? spp_load(a->logits, a->storage, t * a->row_stride + target) : 0.0F;
+  }
+}
+
+static void cross_entropy_backward(const struct spp_cross_entropy *a) {
+  for (int64_t t = 0; t < a->tokens; t++) {
+    double grad = a->targets[t] < 0 ? 0.0 : (double)a->grad[t];
+    for (int64_t j = 0; j < a->vocab; j++) {
+      int64_t at = t * a->row_stride + j;
+      double p = exp(get(a->logits, a->storage, at) - (double)a->max[t]) / (double)a->sum[t];
+      put(a->dlogits, a->storage, at, grad * (p - (a->first + j == a->targets[t] ? 1.0 : 0.0)));
+    }
+  }
+}
+
+static void adamw(const struct spp_adamw *a) {
+  double b1 = (double)a->beta1, b2 = (double)a->beta2, lr = (double)a->lr;
+  double c1 = 1.0 - pow(b1, (double)a->step), c2 = sqrt(1.0 - pow(b2, (double)a->step));
+  for (int64_t i = 0; i < a->n; i++) {
+    double g = get(a->grad, a->grad_storage, i) * (double)a->grad_scale;
+    double p = (double)a->master[i] * (1.0 - lr * (double)a->weight_decay);
+    double m = b1 * (double)a->m[i] + (1.0 - b1) * g, v = b2 * (double)a->v[i] + (1.0 - b2) * g * g;
+    p -= lr / c1 * m / (sqrt(v) / c2 + (double)a->eps);
+    a->m[i] = (float)m;
+    a->v[i] = (float)v;
+    a->master[i] = (float)p;
+    if (a->param) a->param[i] = spp_float_to_bf16((float)p);
+  }
+}
+
+static double sigmoid(double x) {
+  return 1.0 / (1.0 + exp(-x));
+}
+
+static void swiglu_forward(int64_t n, enum spp_storage storage, const void *gate, const void *up, void *out) {
+  for (int64_t i = 0; i < n; i++) {
+    double g = get(gate, storage, i);
+    put(out, storage, i, g * sigmoid(g) * get(up, storage, i));
+  }
+}
+
+/* silu'(g) = s * (1 + g * (1 - s)), s = sigmoid(g). */
+static void swiglu_backward(int64_t n, enum spp_storage storage, const void *gate, const void *up,
+                            const void *dout, void *dgate, void *dup) {
+  for (int64_t i = 0; i < n; i++) {
+    double g = get(gate, storage, i), u = get(up, storage, i), d = get(dout, storage, i), s = sigmoid(g);
+    put(dgate, storage, i, d * u * s * (1.0 + g * (1.0 - s)));
+    put(dup, storage, i, d * g * s);
+  }
+}
+
+/* sqrt(2/pi) and the cubic coefficient of the tanh form. */
+static const double gelu_a = 0.79788456080286535588, gelu_b = 0.044715;
+
+static void gelu_forward(int64_t n, enum spp_storage storage, const void *x, void *y) {
+  for (int64_t i = 0; i < n; i++) {
+    double v = get(x, storage, i);
+    put(y, storage, i, 0.5 * v * (1.0 + tanh(gelu_a * (v + gelu_b * v * v * v))));
+  }
+}
+
+static void gelu_backward(int64_t n, enum spp_storage storage, const void *x, const void *dy, void *dx) {
+  for (int64_t i = 0; i < n; i++) {
+    double v = get(x, storage, i), t = tanh(gelu_a * (v + gelu_b * v * v * v));
+    double slope = 0.5 * (1.0 + t) + 0.5 * v * (1.0 - t * t) * gelu_a * (1.0 + 3.0 * gelu_b * v * v);
+    put(dx, storage, i, get(dy, storage, i) * slope);
+  }
+}
+
+static void softmax(int64_t rows, int64_t n, const float *x, float *y) {
+  for (int64_t r = 0; r < rows; r++) {
+    double max = -INFINITY, sum = 0.0;
+    for (int64_t i = 0; i < n; i++)
+      max = fmax(max, (double)x[r * n + i]);
+    for (int64_t i = 0; i < n; i++)
+      sum += exp((double)x[r * n + i] - max);
+    for (int64_t i = 0; i < n; i++)
+      y[r * n + i] = (float)(exp((double)x[r * n + i] - max) / sum);
+  }
+}
+
+static void row_dots(int64_t rows, int64_t width, const void *a, int64_t a_stride, enum spp_storage a_storage,
+                     const void *b, int64_t b_stride, enum spp_storage b_storage, float *dot,
+                     int64_t dot_stride) {
+  for (int64_t r = 0; r < rows; r++) {
+    double sum = 0.0;
+    for (int64_t i = 0; i < width; i++)
+      sum += get(a, a_storage, r * a_stride + i) * get(b, b_storage, r * b_stride + i);
+    dot[r * dot_stride] = (float)sum;
+  }
+}
+
+static void convert(int64_t n, const void *src, enum spp_storage src_storage, void *dst,
+                    enum spp_storage dst_storage) {
+  for (int64_t i = 0; i < n; i++)
+    spp_store(dst, dst_storage, i, spp_load(src, src_storage, i));
+}
+
+static void add(int64_t n, enum spp_storage storage, const void *a, const void *b, void *out) {
+  for (int64_t i = 0; i < n; i++)
+    put(out, storage, i, get(a, storage, i) + get(b, storage, i));
+}
+
+static void accumulate(int64_t n, float factor, const void *x, enum spp_storage storage, float *sum) {
+  for (int64_t i = 0; i < n; i++)
+    sum[i] = (float)((double)sum[i] + (double)factor * get(x, storage, i));
+}
+
+static void scale(int64_t n, float factor, void *x, enum spp_storage storage) {
+  for (int64_t i = 0; i < n; i++)
+    put(x, storage, i, (double)factor * get(x, storage, i));
+}
+
+static double sum_squares(int64_t n, const void *x, enum spp_storage storage) {
+  double sum = 0.0;
+  for (int64_t i = 0; i < n; i++)
+    sum += pow(get(x, storage, i), 2.0);
+  return sum;
+}
+
+const struct spp_ops spp_ops_reference = SPP_OPS_BY_NAME;

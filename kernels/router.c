@@ -1,0 +1,54 @@
+#include "kernels/router.h"
+
+/* Position of the largest of p that `taken` (k chosen so far) does not hold. */
+static int32_t next_largest(const float *p, int64_t experts, const int32_t *taken, int64_t k) {
+  int32_t best = -1;
+  for (int64_t e = 0; e < experts; e++) {
+    bool free = true;
+    for (int64_t i = 0; i < k; i++)
+      free = free && taken[i] != e;
+    if (free && (best < 0 || p[e] > p[best])) best = (int32_t)e;
+  }
+  return best;
+}
+
+static float chosen_sum(const struct spp_router *a, int64_t t) {
+  float sum = 0.0F;
+  for (int64_t i = 0; i < a->top_k; i++)
+    sum += a->probs[t * a->experts + a->chosen[t * a->top_k + i]];
+  return sum;
+}
+
+void spp_router_forward(const struct spp_kernels *kernels, const struct spp_router *a) {
+  kernels->ops->softmax(a->tokens, a->experts, a->logits, a->probs);
+  for (int64_t t = 0; t < a->tokens; t++) {
+    int32_t *chosen = a->chosen + t * a->top_k;
+    for (int64_t i = 0; i < a->top_k; i++)
+      chosen[i] = next_largest(a->probs + t * a->experts, a->experts, chosen, i);
+    float sum = a->normalise ? chosen_sum(a, t) : 1.0F;
+    for (int64_t i = 0; i < a->top_k; i++)
+      a->weights[t * a->top_k + i] = a->probs[t * a->experts + chosen[i]] / sum;
+  }
+}
+
+/* With p the probabilities and w = p / s over the chosen (s = 1 when not normalised):
+ * dp_i = (dw_i - sum_j dw_j w_j) / s when normalised, else dw_i; dlogit_e = p_e * (dp_e - sum_j dp_j p_j). */
+void spp_router_backward(const struct spp_router *a) {
+  for (int64_t t = 0; t < a->tokens; t++) {
+    const float *p = a->probs + t * a->experts, *dw = a->dweights + t * a->top_k;
+    const int32_t *chosen = a->chosen + t * a->top_k;
+    float *dl = a->dlogits + t * a->experts;
+    float s = a->normalise ? chosen_sum(a, t) : 1.0F, pull = 0.0F, all = 0.0F;
+    float dp[SPP_ROUTER_MAX_TOP_K];
+    for (int64_t i = 0; a->normalise && i < a->top_k; i++)
+      pull += dw[i] * p[chosen[i]] / s;
+    for (int64_t i = 0; i < a->top_k; i++) {
+      dp[i] = (dw[i] - pull) / s;
+      all += dp[i] * p[chosen[i]];
+    }
+    for (int64_t e = 0; e < a->experts; e++)
+      dl[e] = -p[e] * all;
+    for (int64_t i = 0; i < a->top_k; i++)
+      dl[chosen[i]] += p[chosen[i]] * dp[i];
+  }
+}

@@ -1,0 +1,70 @@
+#include "model/kernel_time.h"
+
+#include <string.h>
+
+double spp_peak_flops(const struct spp_gpu *gpu, enum spp_dtype dtype) {
+  static const enum spp_dtype narrow[] = {SPP_DTYPE_FP8, SPP_DTYPE_BF16, SPP_DTYPE_FP16, SPP_DTYPE_FP32};
+  if (dtype == SPP_DTYPE_FP32 || dtype == SPP_DTYPE_TF32) {
+    double tf32 = gpu->flops_per_s[SPP_DTYPE_TF32];
+    return dtype == SPP_DTYPE_TF32 && tf32 > 0 ? tf32 : gpu->flops_per_s[SPP_DTYPE_FP32];
+  }
+  for (size_t i = dtype == SPP_DTYPE_FP8 ? 0 : 1; i < sizeof narrow / sizeof narrow[0]; i++)
+    if (gpu->flops_per_s[narrow[i]] > 0) return gpu->flops_per_s[narrow[i]];
+  return 0;
+}
+
+static double inverse(double rate) { return rate > 0 ? 1 / rate : 0; }
+
+static struct spp_attention_rate attention_rate(const struct spp_attention_pass *fit, double peak, double bytes_per_s) {
+  struct spp_attention_rate rate;
+  rate.t0_s = fit->t0_s;
+  rate.s_per_flop = inverse(fit->efficiency * peak);
+  rate.s_per_span = fit->tile_s / (1024.0 * 128.0);
+  rate.s_per_byte = inverse(fit->memory_efficiency * bytes_per_s);
+  return rate;
+}
+
+void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster, const struct spp_calib *calib,
+                              enum spp_dtype dtype, enum spp_attention_impl attention, int64_t head_dim,
+                              struct spp_kernel_rates *rates) {
+  bool fp8 = dtype == SPP_DTYPE_FP8 && gpu->flops_per_s[SPP_DTYPE_FP8] > 0;
+  double bandwidth = gpu->memory_bytes_per_s;
+  double half_peak = spp_peak_flops(gpu, SPP_DTYPE_BF16);
+  const struct spp_attention_fit *fit = &calib->attention[attention][head_dim > 64];
+  rates->gemm_t0_s = calib->gemm.t0_s;
+  rates->gemm_s_per_flop =
+      inverse(calib->gemm.efficiency * calib->sustained * (fp8 ? calib->fp8_ratio : 1) * spp_peak_flops(gpu, dtype));
+  rates->gemm_s_per_byte = inverse(calib->gemm.memory_efficiency * bandwidth);
+  rates->m_half = calib->gemm.m_half;
+  rates->n_half = calib->gemm.n_half;
+  rates->k_half = calib->gemm.k_half;
+  rates->gemm_element_bytes = dtype == SPP_DTYPE_FP32 || dtype == SPP_DTYPE_TF32 ? 4 : 2;
+  rates->dgrad_ratio = calib->dgrad_ratio;
+  rates->wgrad_ratio = calib->wgrad_ratio;
+  rates->grouped_ratio = calib->grouped_gemm_ratio;
+  rates->forward = attention_rate(&fit->forward, half_peak, bandwidth);
+  rates->backward = attention_rate(&fit->backward, half_peak, bandwidth);
+  for (int i = 0; i < SPP_MEMORY_KERNEL_COUNT; i++) rates->memory_s_per_byte[i] = inverse(calib->memory_share[i] * bandwidth);
+  rates->launch_s = calib->launch_s;
+  rates->pcie_s_per_byte = inverse(calib->pcie_share * gpu->pcie_bytes_per_s);
+  rates->host_s_per_byte = inverse(calib->host_memory_share * cluster->host_memory_bytes_per_s);
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+double spp_gemm_s(const struct spp_kernel_rates *r, double m, double n, double k) {
+  double flops = 2 * (m + r->m_half) * (n + r->n_half) * (k + r->k_half);
+  double bytes = r->gemm_element_bytes * (m * k + k * n + m * n);
+  return r->gemm_t0_s + larger(flops * r->gemm_s_per_flop, bytes * r->gemm_s_per_byte);
+}
+
+double spp_grouped_gemm_s(const struct spp_kernel_rates *r, double groups, double m, double n, double k) {
+  double flops = 2 * (m + r->m_half) * (n + r->n_half) * (k + r->k_half);
+  double bytes = r->gemm_element_bytes * (m * k + k * n + m * n);
+  if (groups <= 1) return spp_gemm_s(r, m, n, k);
+  return r->gemm_t0_s + groups * larger(flops * r->gemm_s_per_flop / r->grouped_ratio, bytes * r->gemm_s_per_byte);
+}
+
+double spp_attention_s(const struct spp_attention_rate *r, double flops, double span_tokens, double head_dim, double bytes) {
+  return r->t0_s + flops * r->s_per_flop + span_tokens * head_dim * r->s_per_span + bytes * r->s_per_byte;
+}

@@ -1,0 +1,175 @@
+/* Device time of one decoder layer: matrix products by shape, attention, memory-bound kernels by bytes moved. */
+#include "model/timing_internal.h"
+
+/* Bytes per element a memory-bound operation moves (16-bit activations), and kernels it launches.
+ * Fused: what Liger, Apex or Transformer Engine read and write. Eager: torch operator by operator; norms run in fp32
+ * (huggingface/transformers LlamaRMSNorm: upcast, square, mean, rsqrt, two products, cast). Derived from those operator lists. */
+struct op_bytes {
+  double forward, backward, launches;
+};
+static const struct op_bytes norm_ops[2] = {[SPP_KERNELS_EAGER] = {22, 34, 7}, [SPP_KERNELS_FUSED] = {4, 8, 1}};
+static const struct op_bytes rope_ops[2] = {[SPP_KERNELS_EAGER] = {16, 16, 5}, [SPP_KERNELS_FUSED] = {4, 4, 1}};
+static const struct op_bytes gated_ops[2] = {[SPP_KERNELS_EAGER] = {10, 18, 2}, [SPP_KERNELS_FUSED] = {6, 10, 1}};
+static const struct op_bytes plain_ops = {4, 6, 1};
+static const struct op_bytes residual_ops = {6, 6, 1};
+enum {
+  ULYSSES_COPY_BYTES = 8,  /* one permuted copy before and one after each all-to-all */
+  PERMUTE_BYTES = 8,       /* routed token read and written on the way to its expert and back */
+  ROUTER_BYTES = 24,       /* softmax, top-k and their masks on fp32 scores */
+  LORA_KERNELS = 5,        /* dropout, A, B, scale, add */
+  LAYER_KERNELS = 55,      /* launches of one eager decoder layer: what host_s_per_layer was stated for */
+  EXPERT_KERNELS = 9       /* launches of one expert of a python loop: index, three products, activation, scale, add */
+};
+static const double lora_bytes = 5, lora_dropout_bytes = 1.5; /* per element of (in + out): x read, output added; dropped copy */
+static const double dequant_bytes = 2.5;                      /* 4-bit weight read, 16-bit written */
+
+static void add_op(const struct spp_timing_context *c, struct spp_layer_time *t, const struct op_bytes *op,
+                   enum spp_memory_kernel kind, double elements, double times) {
+  double scale = (double)c->g->element_bytes / 2 * elements * times;
+  double launch = c->rates.launch_s * op->launches * times;
+  t->forward.memory_s += spp_memory_s(&c->rates, kind, op->forward * scale) + launch;
+  t->backward.memory_s += spp_memory_s(&c->rates, kind, op->backward * scale) + launch;
+}
+
+static void add_gemm(const struct spp_timing_context *c, struct spp_layer_time *t, double m, double n, double k) {
+  const struct spp_kernel_rates *r = &c->rates;
+  t->forward.gemm_s += spp_gemm_s(r, m, n, k);
+  t->backward.gemm_s += r->dgrad_ratio * spp_gemm_s(r, m, k, n);
+  if (c->base_trainable) t->wgrad_s += r->wgrad_ratio * spp_gemm_s(r, n, k, m);
+}
+
+static void add_expert_gemm(const struct spp_timing_context *c, struct spp_layer_time *t, double n, double k) {
+  const struct spp_arch *a = c->job->arch;
+  const struct spp_geometry *g = c->g;
+  double groups = (double)spp_max64(1, a->experts / g->ep);
+  double rows = (double)(g->tokens * a->experts_per_token * g->etp) / (double)g->tp / groups;
+  t->forward.gemm_s += spp_grouped_gemm_s(&c->rates, groups, rows, n, k);
+  t->backward.gemm_s += c->rates.dgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, rows, k, n);
+  if (c->base_trainable) t->wgrad_s += c->rates.wgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, n, k, rows);
+}
+
+/* Matrices that share their input and their cut run as one product under fused kernels (q, k, v; gate, up). */
+static bool joins(const struct spp_weight *a, const struct spp_weight *b) {
+  return b->linear && a->role == b->role && a->cols == b->cols && a->split == b->split && a->split == SPP_SPLIT_OUTPUT;
+}
+
+static void add_weights(const struct spp_timing_context *c, const struct spp_layer_kind *kind, struct spp_layer_time *t) {
+  double m = (double)c->g->tokens, tp = (double)c->g->tp, etp = (double)c->g->etp;
+  for (int i = 0; i < kind->weight_count; i++) {
+    const struct spp_weight *w = &kind->weights[i];
+    if (!w->linear) continue;
+    double rows = (double)w->rows, cols = (double)w->cols;
+    while (!c->eager && i + 1 < kind->weight_count && joins(w, w + 1)) {
+      rows += (double)(++w)->rows;
+      i++;
+    }
+    bool expert = w->role == SPP_ROLE_EXPERT;
+    double cut = expert ? etp : tp;
+    if (w->split == SPP_SPLIT_OUTPUT) rows /= cut;
+    if (w->split == SPP_SPLIT_INPUT) cols /= cut;
+    if (expert)
+      add_expert_gemm(c, t, rows, cols);
+    else
+      add_gemm(c, t, w->role == SPP_ROLE_ROUTER ? (double)c->g->stream_tokens : m, rows, cols);
+  }
+}
+
+static void add_mlp_kernels(const struct spp_timing_context *c, const struct spp_layer_kind *kind, struct spp_layer_time *t) {
+  const struct spp_arch *a = c->job->arch;
+  const struct spp_geometry *g = c->g;
+  double tokens = (double)g->tokens, tp = (double)g->tp;
+  const struct op_bytes *act = a->mlp == SPP_MLP_PLAIN ? &plain_ops : &gated_ops[c->eager ? SPP_KERNELS_EAGER : SPP_KERNELS_FUSED];
+  enum spp_memory_kernel kernel = c->eager ? SPP_MEMORY_EAGER : SPP_MEMORY_ACTIVATION;
+  if (!kind->moe) {
+    add_op(c, t, act, kernel, tokens * (double)a->ffn / tp, 1);
+    return;
+  }
+  double routed = tokens * (double)(a->experts_per_token * g->etp) / tp;
+  const struct op_bytes permute = {PERMUTE_BYTES, PERMUTE_BYTES, 4}, router = {ROUTER_BYTES, ROUTER_BYTES, 8};
+  add_op(c, t, act, kernel, routed * (double)a->expert_ffn / (double)g->etp, 1);
+  add_op(c, t, act, kernel, tokens * (double)(a->shared_experts * a->shared_expert_ffn) / tp, a->shared_experts > 0);
+  add_op(c, t, &permute, SPP_MEMORY_PERMUTE, routed * (double)a->hidden, 1);
+  add_op(c, t, &router, SPP_MEMORY_EAGER, (double)(g->stream_tokens * a->experts), 1);
+}
+
+static void add_memory_kernels(const struct spp_timing_context *c, const struct spp_layer_kind *kind, struct spp_layer_time *t) {
+  const struct spp_arch *a = c->job->arch;
+  const struct spp_geometry *g = c->g;
+  enum spp_kernels k = c->eager ? SPP_KERNELS_EAGER : SPP_KERNELS_FUSED;
+  enum spp_memory_kernel norm = c->eager ? SPP_MEMORY_EAGER : SPP_MEMORY_NORM;
+  enum spp_memory_kernel other = c->eager ? SPP_MEMORY_EAGER : SPP_MEMORY_ACTIVATION;
+  double stream = (double)(g->stream_tokens * a->hidden), tokens = (double)g->tokens;
+  double qk = tokens * (double)(g->q_width + g->k_width);
+  add_op(c, t, &norm_ops[k], norm, stream, (double)a->norms_per_layer);
+  add_op(c, t, &residual_ops, SPP_MEMORY_STREAM, stream, 2);
+  if (a->qk_norm != SPP_QK_NORM_NONE) add_op(c, t, &norm_ops[k], norm, qk, 1);
+  if (a->learned_positions == 0) add_op(c, t, &rope_ops[k], other, qk, 1);
+  add_mlp_kernels(c, kind, t);
+  if (g->su > 1) {
+    const struct op_bytes copies = {ULYSSES_COPY_BYTES, ULYSSES_COPY_BYTES, 8};
+    double width = (double)(g->q_width + g->o_width + (g->k_width + g->v_width) * g->kv_repeat);
+    add_op(c, t, &copies, SPP_MEMORY_STREAM, tokens * width, 1);
+  }
+}
+
+/* Adapters are narrow: their products move bytes, they do not compute. Quantised bases are unpacked for every pass. */
+static void add_adapters(const struct spp_timing_context *c, int kind, struct spp_layer_time *t) {
+  const struct spp_weight_sums *s = &c->job->sums.kinds[kind];
+  const struct spp_geometry *g = c->g;
+  if (c->job->method != SPP_METHOD_LORA && c->job->method != SPP_METHOD_QLORA) return;
+  double width = (double)(s->lora_split / g->tp + s->lora_replicated);
+  double each = lora_bytes + (c->job->lora_dropout > 0 ? lora_dropout_bytes : 0);
+  const struct op_bytes adapter = {each, 2 * each, LORA_KERNELS * 7};
+  add_op(c, t, &adapter, SPP_MEMORY_EAGER, (double)g->tokens * width, 1);
+  if (c->job->method != SPP_METHOD_QLORA) return;
+  double packed = (double)(s->quantised / g->tp + s->quantised_expert / (g->ep * g->etp));
+  double unpack_s = spp_memory_s(&c->rates, SPP_MEMORY_EAGER, dequant_bytes * packed);
+  t->forward.memory_s += unpack_s;
+  t->backward.memory_s += unpack_s;
+}
+
+static double host_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
+  const struct spp_job *job = c->job;
+  double kernels = LAYER_KERNELS;
+  if (job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA) kernels += LORA_KERNELS * 7;
+  if (kind->moe && c->eager && c->g->ep == 1) /* huggingface/transformers loops over the experts */
+    kernels += EXPERT_KERNELS * (double)job->arch->experts;
+  return job->framework->host_s_per_layer * kernels / LAYER_KERNELS;
+}
+
+/* What a selectively recomputed layer repeats. Megatron-LM names modules; torchtitan keeps every second matrix product
+ * (pytorch/torchtitan activation_checkpoint.py). */
+static void selective_recompute(const struct spp_timing_context *c, struct spp_layer_time *t) {
+  unsigned modules = c->layout->recompute_modules;
+  const struct spp_params *p = &c->job->params;
+  double mlp = (double)(p->per_dense_mlp > 0 ? p->per_dense_mlp : p->per_moe_mlp_active);
+  double attention = (double)p->per_layer_attention, gemm = t->forward.gemm_s / (attention + mlp + 1);
+  if (c->job->framework->selective_is_op_level) {
+    t->recompute.gemm_s = t->forward.gemm_s / 2;
+    t->recompute.memory_s = t->forward.memory_s;
+    return;
+  }
+  if (modules & SPP_RC_CORE_ATTN) t->recompute.attention_s = t->forward.attention_s;
+  if (modules & (SPP_RC_MLP | SPP_RC_MOE)) t->recompute.gemm_s += gemm * mlp;
+  if (modules & SPP_RC_MLA_UP_PROJ) t->recompute.gemm_s += gemm * attention / 2;
+  if (modules & (SPP_RC_MLP | SPP_RC_MOE | SPP_RC_MOE_ACT)) t->recompute.memory_s += t->forward.memory_s / 4;
+  if (modules & SPP_RC_LAYERNORM) t->recompute.memory_s += t->forward.memory_s / 4;
+}
+
+void spp_layer_time_count(const struct spp_timing_context *c, int kind_index, struct spp_layer_time *t) {
+  const struct spp_layer_kind *kind = &c->job->arch->kinds[kind_index];
+  *t = (struct spp_layer_time){0};
+  add_weights(c, kind, t);
+  add_memory_kernels(c, kind, t);
+  add_adapters(c, kind_index, t);
+  spp_attention_time_count(c, kind, &t->forward.attention_s, &t->backward.attention_s);
+  t->host_s = host_s(c, kind);
+  if (!c->trains) {
+    t->backward = (struct spp_pass_time){0};
+    t->wgrad_s = 0;
+    return;
+  }
+  t->backward.gemm_s += t->wgrad_s;
+  if (c->layout->recompute == SPP_RECOMPUTE_FULL) t->recompute = t->forward;
+  if (c->layout->recompute == SPP_RECOMPUTE_SELECTIVE) selective_recompute(c, t);
+}

@@ -1,0 +1,99 @@
+/* The optimizer step and what offloading adds. Memory bound: every byte of states, gradients and weights moves once.
+ * Sources: torch.optim.AdamW (foreach: one pass per operator), deepspeedai/DeepSpeed csrc/adam/cpu_adam.cpp,
+ * runtime/zero/stage_1_and_2.py (offload copies). */
+#include "model/timing_internal.h"
+
+/* torch foreach AdamW reads and writes fp32 lists operator by operator: decay 8, lerp 12, mul 8, addcmul 12, sqrt 8, div 8,
+ * add 8, addcdiv 16 = 80 bytes where one fused pass moves 28. Derived. */
+static const double foreach_passes = 80.0 / 28;
+
+static bool trains_base(const struct spp_timing_context *c) {
+  return c->job->method != SPP_METHOD_LORA && c->job->method != SPP_METHOD_QLORA;
+}
+
+/* Elements of one group of weights that one rank updates. */
+static double local_elements(const struct spp_timing_context *c, const struct spp_weight_sums *s, bool sharded) {
+  const struct spp_geometry *g = c->g;
+  double dense_group = sharded ? (double)spp_max64(1, g->shard_group) : 1;
+  double expert_group = sharded ? (double)spp_max64(1, g->expert_shard_group) : 1;
+  int64_t rank = c->job->lora_rank;
+  if (!trains_base(c))
+    return (double)spp_sums_lora_dense(s, g->tp, rank) / dense_group +
+           (double)spp_sums_lora_expert(s, g->ep, g->etp, rank) / expert_group;
+  return (double)spp_sums_dense(s, g->tp) / dense_group + (double)spp_sums_expert(s, g->ep, g->etp) / expert_group;
+}
+
+static double stage_elements(const struct spp_timing_context *c, const struct spp_stage *stage, bool sharded) {
+  const struct spp_job *job = c->job;
+  double sum = 0;
+  for (int k = 0; k < job->arch->kind_count; k++)
+    sum += (double)stage->kind_layers[k] * local_elements(c, &job->sums.kinds[k], sharded);
+  if (stage->first) sum += local_elements(c, &job->sums.embedding, sharded);
+  if (stage->first && job->vision_trainable) sum += local_elements(c, &job->sums.vision, sharded);
+  if (stage->last) sum += local_elements(c, &job->sums.head, sharded) + local_elements(c, &job->sums.other, sharded);
+  return sum;
+}
+
+static double moment_bytes(const struct spp_job *job, const struct spp_states *states) {
+  switch (job->optimizer) {
+  case SPP_OPTIMIZER_ADAMW: return states->moment_bytes;
+  case SPP_OPTIMIZER_ADAMW_BF16: return 4;
+  case SPP_OPTIMIZER_ADAMW_8BIT: return 2;
+  case SPP_OPTIMIZER_MUON: return 4;
+  case SPP_OPTIMIZER_ADAFACTOR:
+  case SPP_OPTIMIZER_SGD:
+  case SPP_OPTIMIZER_COUNT: break;
+  }
+  return 0;
+}
+
+/* Read and written per local parameter: moments and master twice, gradient once, 16-bit weight written; norm clipping reads
+ * the gradient and scales it (3 times its bytes). */
+static double step_bytes(const struct spp_timing_context *c) {
+  const struct spp_states *s = &c->job->framework->states[c->layout->zero];
+  double grad = c->job->grads_bytes != SPP_UNSET ? c->job->grads_bytes : s->grad_bytes;
+  double master = s->master_bytes > 0 ? 2.0 * s->master_bytes + s->weight_bytes : 2.0 * s->weight_bytes;
+  return master + 2 * moment_bytes(c->job, s) + grad + 2.0 * s->step_extra_bytes;
+}
+
+static bool offloads_optimizer(const struct spp_timing_context *c) {
+  return c->layout->offload == SPP_OFFLOAD_OPTIMIZER || c->layout->offload == SPP_OFFLOAD_OPTIMIZER_PARAMS;
+}
+
+double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stage *stage) {
+  const struct spp_framework *f = c->job->framework;
+  const struct spp_states *s = &f->states[c->layout->zero];
+  if (!c->trains) return 0;
+  double elements = stage_elements(c, stage, s->shard_optimizer), bytes = elements * step_bytes(c);
+  if (offloads_optimizer(c)) { /* the GPUs of a node share its memory */
+    double sharing = (double)spp_least((double)c->job->gpus, (double)c->job->cluster->gpus_per_node);
+    return bytes * sharing * c->rates.host_s_per_byte;
+  }
+  double passes = f->optimizer_foreach && !f->optimizer_fused ? foreach_passes : 1;
+  double clip = 3.0 * elements * (double)s->grad_bytes;
+  return spp_memory_s(&c->rates, SPP_MEMORY_STREAM, bytes * passes + clip);
+}
+
+/* Gradients go down and weights come up once a step; with offloaded parameters every pass also fetches its shard; offloaded
+ * layer inputs travel once each way per micro-batch and layer. Copies hide under the pass they belong to, except the weights
+ * that come back after the step. */
+double spp_offload_exposed_s(const struct spp_timing_context *c, const struct spp_stage *stage, double forward_s,
+                             double backward_s) {
+  const struct spp_geometry *g = c->g;
+  const struct spp_states *s = &c->job->framework->states[c->layout->zero];
+  double per_byte = c->rates.pcie_s_per_byte, m = (double)g->m, exposed = 0;
+  if (!c->trains || c->layout->offload == SPP_OFFLOAD_NONE) return 0;
+  if (offloads_optimizer(c)) {
+    double elements = stage_elements(c, stage, s->shard_optimizer), wire = (double)g->element_bytes;
+    exposed += elements * wire * per_byte + spp_positive(elements * wire * per_byte - backward_s);
+  }
+  if (c->layout->offload == SPP_OFFLOAD_OPTIMIZER_PARAMS) {
+    double fetch_s = stage_elements(c, stage, true) * (double)g->element_bytes * per_byte;
+    exposed += m * (spp_positive(fetch_s - forward_s) + spp_positive(fetch_s - backward_s));
+  }
+  if (c->layout->offload == SPP_OFFLOAD_ACTIVATIONS) {
+    double bytes = (double)(stage->layers * g->stream_tokens * c->job->arch->hidden * g->element_bytes);
+    exposed += m * (spp_positive(bytes * per_byte - forward_s) + spp_positive(bytes * per_byte - backward_s));
+  }
+  return exposed;
+}

@@ -1,0 +1,153 @@
+/* Gradients of the operators against finite differences of forwards written here in double precision.
+ * Tolerance: outputs are fp32 (6e-8 of values up to 10) and the central difference errs by about 1e-7. */
+#include "kernels/router.h"
+#include "kernels/table.h"
+#include "tests/expect.h"
+
+#include <stdlib.h>
+
+enum { W = 5 };
+
+/* sum of dy * f(x), with parameters p. */
+typedef double objective(const double *x, const double *p, const double *dy);
+
+static double slope(objective *f, double *x, const double *p, const double *dy, double *at) {
+  const double h = 1e-5;
+  double keep = *at;
+  *at = keep + h;
+  double up = f(x, p, dy);
+  *at = keep - h;
+  double down = f(x, p, dy);
+  *at = keep;
+  return (up - down) / (2 * h);
+}
+
+static double norm_x[W] = {0.5, -1.5, 2.0, 0.25, -0.75},
+              norm_p[2 * W] = {1.5, 0.5, -1.0, 2.0, 0.75, 0.1, 0.2, 0.3};
+static double norm_dy[W] = {1.0, -0.5, 0.25, 2.0, -1.25};
+
+static double rms(const double *x, const double *p, const double *dy) {
+  double squares = 0.0, total = 0.0;
+  for (int i = 0; i < W; i++)
+    squares += x[i] * x[i];
+  for (int i = 0; i < W; i++)
+    total += dy[i] * p[i] * x[i] / sqrt(squares / W + 0.25);
+  return total;
+}
+
+static double layer(const double *x, const double *p, const double *dy) {
+  double mean = 0.0, var = 0.0, total = 0.0;
+  for (int i = 0; i < W; i++)
+    mean += x[i] / W;
+  for (int i = 0; i < W; i++)
+    var += (x[i] - mean) * (x[i] - mean) / W;
+  for (int i = 0; i < W; i++)
+    total += dy[i] * (p[i] * (x[i] - mean) / sqrt(var + 0.25) + p[W + i]);
+  return total;
+}
+
+static double swiglu(const double *x, const double *p, const double *dy) {
+  double total = 0.0;
+  for (int i = 0; i < W; i++)
+    total += dy[i] * x[i] / (1.0 + exp(-x[i])) * p[i];
+  return total;
+}
+
+static double gelu(const double *x, const double *p, const double *dy) {
+  double total = 0.0;
+  (void)p;
+  for (int i = 0; i < W; i++)
+    total += dy[i] * x[i] / 2 * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x[i] + 0.044715 * x[i] * x[i] * x[i])));
+  return total;
+}
+
+static void to_float(const double *x, float *y, int n) {
+  for (int i = 0; i < n; i++)
+    y[i] = (float)x[i];
+}
+
+static void check_norms(const struct spp_ops *ops) {
+  float x[W], p[2 * W], y[W], rstd, mean, dy[W], dx[W], dweight[W] = {0}, dbias[W] = {0};
+  to_float(norm_x, x, W);
+  to_float(norm_p, p, 2 * W);
+  to_float(norm_dy, dy, W);
+  struct spp_rmsnorm r = {1, W, 0.25F, SPP_STORE_F32, x, p, y, &rstd, dy, dx, dweight};
+  ops->rmsnorm_forward(&r);
+  ops->rmsnorm_backward(&r);
+  for (int i = 0; i < W; i++) {
+    expect_near((double)dx[i], slope(rms, norm_x, norm_p, norm_dy, &norm_x[i]), 1e-6);
+    expect_near((double)dweight[i], slope(rms, norm_x, norm_p, norm_dy, &norm_p[i]), 1e-6);
+    dweight[i] = 0.0F;
+  }
+  struct spp_layernorm l = {1, W, 0.25F, SPP_STORE_F32, x, p, p + W, y, &mean, &rstd, dy, dx, dweight, dbias};
+  ops->layernorm_forward(&l);
+  ops->layernorm_backward(&l);
+  for (int i = 0; i < W; i++) {
+    expect_near((double)dx[i], slope(layer, norm_x, norm_p, norm_dy, &norm_x[i]), 1e-6);
+    expect_near((double)dweight[i], slope(layer, norm_x, norm_p, norm_dy, &norm_p[i]), 1e-6);
+    expect_near((double)dbias[i], slope(layer, norm_x, norm_p, norm_dy, &norm_p[W + i]), 1e-6);
+  }
+}
+
+static void check_activations(const struct spp_ops *ops) {
+  float x[W], p[W], dy[W], dx[W], dp[W];
+  to_float(norm_x, x, W);
+  to_float(norm_p, p, W);
+  to_float(norm_dy, dy, W);
+  ops->swiglu_backward(W, SPP_STORE_F32, x, p, dy, dx, dp);
+  for (int i = 0; i < W; i++) {
+    expect_near((double)dx[i], slope(swiglu, norm_x, norm_p, norm_dy, &norm_x[i]), 1e-6);
+    expect_near((double)dp[i], slope(swiglu, norm_x, norm_p, norm_dy, &norm_p[i]), 1e-6);
+  }
+  ops->gelu_backward(W, SPP_STORE_F32, x, dy, dx);
+  for (int i = 0; i < W; i++)
+    expect_near((double)dx[i], slope(gelu, norm_x, norm_p, norm_dy, &norm_x[i]), 1e-6);
+}
+
+static void gradients_match_finite_differences(void **state) {
+  (void)state;
+  int count;
+  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  for (int v = 0; v < count; v++) {
+    if (!spp_kernels_usable(all[v])) continue;
+    expect_note("%s", all[v]->name);
+    check_norms(all[v]->ops);
+    check_activations(all[v]->ops);
+  }
+}
+
+/* Weights of the two largest of norm_x (experts 2 and 0), with dy in the order of the choice. p[0] != 0:
+ * normalised. */
+static double route(const double *x, const double *p, const double *dy) {
+  double all = 0.0, e2 = exp(x[2]), e0 = exp(x[0]);
+  for (int i = 0; i < W; i++)
+    all += exp(x[i]);
+  double sum = p[0] != 0.0 ? e2 + e0 : all;
+  return dy[0] * e2 / sum + dy[1] * e0 / sum;
+}
+
+static void router_gradients_match_finite_differences(void **state) {
+  (void)state;
+  float logits[W], probs[W], weights[2], dweights[2] = {1.0F, -0.5F}, dlogits[W];
+  int32_t chosen[2];
+  to_float(norm_x, logits, W);
+  for (int normalise = 0; normalise < 2; normalise++) {
+    const double p[1] = {(double)normalise};
+    struct spp_router a = {1, W, 2, normalise == 1, logits, probs, chosen, weights, dweights, dlogits};
+    spp_router_forward(spp_kernels_best(), &a);
+    expect_i64(chosen[0], 2);
+    expect_i64(chosen[1], 0);
+    spp_router_backward(&a);
+    for (int i = 0; i < W; i++)
+      expect_near((double)dlogits[i], slope(route, norm_x, p, norm_dy, &norm_x[i]), 1e-6);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(gradients_match_finite_differences),
+      cmocka_unit_test(router_gradients_match_finite_differences),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  return failed != 0;
+}

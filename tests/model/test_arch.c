@@ -1,0 +1,380 @@
+/* Reading config.json: shapes of each family, names and aliases, refusals. */
+#include "model/arch.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "tests/expect.h"
+
+#define CONFIGS SPP_SOURCE_DIR "/configs"
+
+static const struct spp_arch *load(const char *name, struct spp_arena *arena) {
+  const struct spp_arch *arch = NULL;
+  struct spp_diag diag;
+  expect_note("%s", name);
+  expect_status(spp_arch_load(CONFIGS, name, arena, &arch, &diag), SPP_OK, &diag);
+  return arch;
+}
+
+static enum spp_status parse(const char *text, struct spp_arena *arena, const struct spp_arch **arch,
+                             struct spp_diag *diag) {
+  return spp_arch_parse(text, strlen(text), "config.json", arena, arch, diag);
+}
+
+/* Figures of the published config.json files. */
+static void each_family_is_read_from_its_own_field_names(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    int64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab;
+  } cases[] = {
+      {"llama3.1-8b", 32, 4096, 14336, 32, 8, 128, 128256},
+      {"qwen2.5-7b", 28, 3584, 18944, 28, 4, 128, 152064},
+      {"qwen3-4b", 36, 2560, 9728, 32, 8, 128, 151936},
+      {"qwen-7b", 32, 4096, 11008, 32, 32, 128, 151936}, /* intermediate_size 22016 is both halves */
+      {"gpt2", 12, 768, 3072, 12, 12, 64, 50257},
+      {"falcon-7b", 32, 4544, 18176, 71, 1, 64, 65024},
+      {"falcon-40b", 60, 8192, 32768, 128, 8, 64, 65024},
+      {"mpt-7b", 32, 4096, 16384, 32, 32, 128, 50368},
+      {"opt-1.3b", 24, 2048, 8192, 32, 32, 64, 50272},
+      {"chatglm3-6b", 28, 4096, 13696, 32, 2, 128, 65024},
+      {"qwen3-vl-8b", 36, 4096, 12288, 32, 8, 128, 151936}, /* nested text_config */
+      {"gemma2-9b", 42, 3584, 14336, 16, 8, 256, 256000},
+      {"phi-1.5", 24, 2048, 8192, 32, 32, 64, 51200},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct spp_arena arena;
+    spp_arena_init(&arena);
+    const struct spp_arch *a = load(cases[i].name, &arena);
+    expect_i64(a->layers, cases[i].layers);
+    expect_i64(a->hidden, cases[i].hidden);
+    expect_i64(a->ffn, cases[i].ffn);
+    expect_i64(a->heads, cases[i].heads);
+    expect_i64(a->kv_heads, cases[i].kv_heads);
+    expect_i64(a->head_dim, cases[i].head_dim);
+    expect_i64(a->vocab, cases[i].vocab);
+    expect_str(a->name, cases[i].name);
+    spp_arena_free(&arena);
+  }
+}
+
+static void every_shipped_model_is_consistent(void **state) {
+  (void)state;
+  struct spp_arena arena;
+  struct spp_diag diag;
+  const char *const *names;
+  int count = 0;
+  spp_arena_init(&arena);
+  expect_status(spp_arch_list(CONFIGS, &arena, &names, &count, &diag), SPP_OK, &diag);
+  for (int i = 0; i < count; i++) {
+    const struct spp_arch *a = load(names[i], &arena);
+    int64_t layers = 0;
+    expect_i64(a->note_count, 0); /* nothing in our own files is guessed */
+    for (int k = 0; k < a->kind_count; k++) {
+      layers += a->kinds[k].count;
+      expect_true(a->kinds[k].weight_count < SPP_MAX_LAYER_WEIGHTS);
+      expect_true(!a->kinds[k].moe || a->experts > 0);
+    }
+    expect_i64(layers, a->layers);
+    expect_true(a->outer_weight_count < SPP_MAX_LAYER_WEIGHTS);
+    expect_true(a->display[0] != '\0');
+    if (i > 0) expect_true(strcmp(names[i - 1], names[i]) < 0);
+  }
+  spp_arena_free(&arena);
+}
+
+/* Which layers have experts and windows: configuration_*.py of huggingface/transformers. */
+static void layers_fall_into_the_kinds_their_family_says(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    int64_t layer;
+    bool moe, chunked;
+    int64_t window_tokens;
+  } cases[] = {
+      {"deepseek-v3", 2, false, false, 0},        {"deepseek-v3", 3, true, false, 0},
+      {"llama4-scout", 0, true, true, 8192},      {"llama4-scout", 3, true, false, 0},
+      {"llama4-maverick", 0, false, true, 8192},  {"llama4-maverick", 1, true, true, 8192},
+      {"gemma2-9b", 0, false, false, 4096},       {"gemma2-9b", 1, false, false, 0},
+      {"gemma3-4b", 4, false, false, 1024},       {"gemma3-4b", 5, false, false, 0},
+      {"gpt-oss-20b", 0, true, false, 128},       {"gpt-oss-20b", 1, true, false, 0},
+      {"mistral-7b-v0.1", 7, false, false, 4096}, {"mistral-7b-v0.3", 7, false, false, 0},
+      {"phi-3-mini-128k", 0, false, false, 0}, /* its window is longer than its positions */
+      {"qwen2.5-7b", 27, false, false, 0},        {"qwen3-30b-a3b", 0, true, false, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct spp_arena arena;
+    spp_arena_init(&arena);
+    const struct spp_arch *a = load(cases[i].name, &arena);
+    const struct spp_layer_kind *kind = &a->kinds[a->kind_of_layer[cases[i].layer]];
+    expect_note("%s layer %d", cases[i].name, (int)cases[i].layer);
+    expect_true(kind->moe == cases[i].moe);
+    expect_true(kind->window_chunked == cases[i].chunked);
+    expect_i64(kind->window_tokens, cases[i].window_tokens);
+    spp_arena_free(&arena);
+  }
+}
+
+/* Keys are 128 + 64 wide per head and values 128, both expanded to all 128 heads. */
+static void latent_attention_has_its_own_widths(void **state) {
+  (void)state;
+  struct spp_arena arena;
+  spp_arena_init(&arena);
+  const struct spp_arch *a = load("deepseek-v3", &arena);
+  expect_true(a->attention == SPP_ATTENTION_MLA);
+  expect_i64(spp_arch_q_width(a), 24576);
+  expect_i64(spp_arch_k_width(a), 24576);
+  expect_i64(spp_arch_v_width(a), 16384);
+  expect_i64(spp_arch_o_width(a), 16384);
+  expect_i64(spp_arch_kv_heads(a), 128);
+  expect_i64(a->mtp_layers, 1);
+  expect_true(a->router_sigmoid);
+  spp_arena_free(&arena);
+}
+
+static void traits_of_a_family_are_set(void **state) {
+  (void)state;
+  struct spp_arena arena;
+  spp_arena_init(&arena);
+  const struct spp_arch *gpt_oss = load("gpt-oss-20b", &arena);
+  expect_true(gpt_oss->attention_sinks && gpt_oss->expert_bias && gpt_oss->router_bias && gpt_oss->o_bias);
+  const struct spp_arch *gemma = load("gemma2-9b", &arena);
+  expect_true(gemma->tied && gemma->logit_softcap && gemma->attention_softcap);
+  expect_i64(gemma->norms_per_layer, 4);
+  const struct spp_arch *falcon = load("falcon-7b", &arena);
+  expect_true(falcon->parallel_block && falcon->norm == SPP_NORM_LAYER && falcon->mlp == SPP_MLP_PLAIN);
+  expect_i64(falcon->norms_per_layer, 1);
+  expect_i64(load("falcon-40b", &arena)->norms_per_layer, 2);
+  expect_true(load("olmo2-7b", &arena)->qk_norm == SPP_QK_NORM_FULL);
+  expect_true(load("glm-4.5", &arena)->qk_norm == SPP_QK_NORM_HEAD);
+  expect_true(load("glm-4.5-air", &arena)->qk_norm == SPP_QK_NORM_NONE);
+  expect_true(load("mosaicml-mpt-7b", &arena)->norm == SPP_NORM_LAYER_NO_BIAS);
+  expect_i64(load("mosaicml-mpt-7b", &arena)->learned_positions, 0);
+  expect_i64(load("mpt-7b", &arena)->learned_positions, 2048);
+  expect_i64(load("opt-1.3b", &arena)->learned_positions, 2050); /* two offset rows */
+  const struct spp_arch *shared = load("qwen2-57b-a14b", &arena);
+  expect_true(shared->shared_expert_gate);
+  expect_i64(shared->shared_experts * shared->shared_expert_ffn, 20480);
+  const struct spp_arch *lite = load("deepseek-v2-lite", &arena);
+  expect_i64(lite->shared_experts * lite->shared_expert_ffn, 2816);
+  spp_arena_free(&arena);
+}
+
+static void names_aliases_and_hub_ids_resolve_without_case(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"qwen7b", "qwen2.5-7b"},
+      {"QWEN2.5-7B", "qwen2.5-7b"},
+      {"Qwen/Qwen2.5-7B", "qwen2.5-7b"},
+      {"someone/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
+      {"Llama-3.1-8B-Instruct", "llama3.1-8b"},
+      {"meta-llama/Llama-2-7b-hf", "llama2-7b"},
+      {"QwQ-32B", "qwen2.5-32b"},
+      {"mosaicml/mpt-7b", "mosaicml-mpt-7b"},
+      {"GPT-530B", "gpt-529.6b"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct spp_arena arena;
+    spp_arena_init(&arena);
+    expect_str(load(cases[i][0], &arena)->name, cases[i][1]);
+    spp_arena_free(&arena);
+  }
+}
+
+static void every_alias_leads_to_a_model(void **state) {
+  (void)state;
+  struct spp_arena arena;
+  struct spp_diag diag;
+  struct spp_json_doc *doc;
+  expect_status(spp_json_load(CONFIGS "/aliases.json", &doc, &diag), SPP_OK, &diag);
+  struct spp_json aliases = spp_json_get(spp_json_root(doc), "models");
+  expect_true(spp_json_size(aliases) > 100);
+  for (int i = 0; i < spp_json_size(aliases); i++) {
+    const char *target = "";
+    spp_arena_init(&arena);
+    expect_status(spp_json_string(spp_json_member(aliases, i), &target, &diag), SPP_OK, &diag);
+    expect_str(load(spp_json_key(aliases, i), &arena)->name, target);
+    spp_arena_free(&arena);
+  }
+  spp_json_free(doc);
+}
+
+static void unknown_names_get_the_nearest_or_the_candidates(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *what, *hint;
+    enum spp_status status;
+  } cases[] = {
+      {"qwen2.5-7", "ambiguous", "qwen2.5-7b", SPP_ERR_USAGE}, /* 7b and 72b begin so */
+      {"llama3.1", "ambiguous", "llama3.1-405b", SPP_ERR_USAGE},
+      {"qwen", "ambiguous", "...", SPP_ERR_USAGE},
+      {"lama3.1-8b", "no model named", "llama3.1-8b", SPP_ERR_USAGE},
+      {"zzzzzzzzzzzz", "no model named", "spplan list models", SPP_ERR_USAGE},
+      {"", "1 to", "", SPP_ERR_USAGE},
+      {"nowhere/config.json", "", "", SPP_ERR_INPUT},
+      {"./nowhere", "", "", SPP_ERR_INPUT},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct spp_arena arena;
+    struct spp_diag diag;
+    const struct spp_arch *arch = NULL;
+    expect_note("'%s'", cases[i].name);
+    spp_arena_init(&arena);
+    expect_status(spp_arch_load(CONFIGS, cases[i].name, &arena, &arch, &diag), cases[i].status, &diag);
+    expect_has(diag.what, cases[i].what);
+    expect_has(diag.hint, cases[i].hint);
+    expect_true(arch == NULL);
+    spp_arena_free(&arena);
+  }
+}
+
+#define USUAL                                                                                                \
+  "\"hidden_size\":64,\"intermediate_size\":160,\"num_hidden_layers\":2,\"num_attention_heads\":8,\"vocab_"  \
+  "size\":256"
+
+static void write_file(const char *path, const char *text) {
+  struct spp_diag diag;
+  expect_status(spp_file_write_atomic(path, text, strlen(text), &diag), SPP_OK, &diag);
+}
+
+/* As a checkpoint folder has them. */
+static void a_folder_gives_its_config_and_the_pixel_limits_beside_it(void **state) {
+  (void)state;
+  char folder[] = "/tmp/spp_arch_XXXXXX", config[64], pixels[64];
+  struct spp_arena arena;
+  expect_true(mkdtemp(folder) != NULL);
+  snprintf(config, sizeof config, "%s/config.json", folder);
+  snprintf(pixels, sizeof pixels, "%s/preprocessor_config.json", folder);
+  write_file(config,
+             "{\"model_type\":\"qwen2_5_vl\"," USUAL
+             ",\"vision_config\":{\"depth\":2,\"hidden_size\":32,\"intermediate_size\":48,\"num_heads\":4}}");
+  write_file(pixels, "{\"min_pixels\":784,\"max_pixels\":50176}");
+  spp_arena_init(&arena);
+  const struct spp_arch *a = load(folder, &arena);
+  expect_i64(a->hidden, 64);
+  expect_i64(a->vision.min_pixels, 784);
+  expect_i64(a->vision.max_pixels, 50176);
+  expect_i64(a->vision.out_hidden, 64); /* absent: the language model's width */
+  unlink(pixels);
+  expect_i64(load(folder, &arena)->vision.max_pixels, 12845056);
+  unlink(config);
+  rmdir(folder);
+  spp_arena_free(&arena);
+}
+
+static void an_unknown_family_is_read_like_llama_and_says_so(void **state) {
+  (void)state;
+  static const char *const cases[] = {"{\"model_type\":\"novel\"," USUAL "}", "{" USUAL "}"};
+  for (int i = 0; i < 2; i++) {
+    struct spp_arena arena;
+    struct spp_diag diag;
+    const struct spp_arch *a = NULL;
+    expect_note("%s", cases[i]);
+    spp_arena_init(&arena);
+    expect_status(parse(cases[i], &arena, &a, &diag), SPP_OK, &diag);
+    expect_i64(a->note_count, 1);
+    expect_has(a->notes[0], "read like llama");
+    expect_has(a->notes[0], i == 0 ? "novel" : "absent");
+    expect_i64(a->kv_heads, 8);
+    spp_arena_free(&arena);
+  }
+}
+
+/* A tower that is not described leaves the language model, with a warning. */
+static void an_undescribed_tower_is_named(void **state) {
+  (void)state;
+  struct spp_arena arena;
+  struct spp_diag diag;
+  const struct spp_arch *a = NULL;
+  expect_note("%s", "gemma3");
+  spp_arena_init(&arena);
+  expect_status(parse("{\"model_type\":\"gemma3\",\"text_config\":{" USUAL
+                      "},\"vision_config\":{\"hidden_size\":8}}",
+                      &arena, &a, &diag),
+                SPP_OK, &diag);
+  expect_i64(a->note_count, 1);
+  expect_has(a->notes[0], "tower");
+  expect_true(a->vision.kind == SPP_VISION_NONE);
+  spp_arena_free(&arena);
+}
+
+static void bad_configs_are_refused_at_their_path(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *where, *what;
+  } cases[] = {
+      {"[1]", "$", ""},
+      {"{}", "$.num_hidden_layers", ""},
+      {"{\"model_type\":5," USUAL "}", "$.model_type", ""},
+      {"{\"hidden_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":8,\"vocab_size\":256}",
+       "$.intermediate_size", ""},
+      {"{\"model_type\":\"llama\"," USUAL ",\"head_dim\":-1}", "$.head_dim", ""},
+      {"{\"model_type\":\"llama\"," USUAL ",\"num_key_value_heads\":3}", "$.num_key_value_heads", "multiple"},
+      {"{\"model_type\":\"llama\"," USUAL ",\"num_key_value_heads\":16}", "$.num_key_value_heads",
+       "multiple"},
+      {"{\"model_type\":\"llama\",\"hidden_size\":63,\"intermediate_size\":160,\"num_hidden_layers\":2,"
+       "\"num_attention_heads\":8,\"vocab_size\":256}",
+       "$.num_attention_heads", "multiple"},
+      {"{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":160,\"num_hidden_layers\":100000,"
+       "\"num_attention_heads\":8,\"vocab_size\":256}",
+       "$.num_hidden_layers", ""},
+      {"{\"model_type\":\"llama\",\"hidden_size\":64.5}", "$.", ""},
+      {"{\"model_type\":\"llama\",\"hidden_size\":\"64\",\"num_hidden_layers\":2}", "$.hidden_size", ""},
+      {"{\"model_type\":\"mixtral\"," USUAL "}", "$.num_local_experts", ""},
+      {"{\"model_type\":\"mixtral\"," USUAL ",\"num_local_experts\":4,\"num_experts_per_tok\":5}",
+       "$.num_experts_per_tok", "more experts"},
+      {"{\"model_type\":\"deepseek_v3\"," USUAL ",\"n_routed_experts\":4,\"num_experts_per_tok\":2}",
+       "$.kv_lora_rank", ""},
+      {"{\"model_type\":\"gemma2\"," USUAL ",\"layer_types\":[\"full_attention\"]}", "$.layer_types",
+       "shorter"},
+      {"{\"model_type\":\"gemma2\"," USUAL ",\"layer_types\":[\"full_attention\",\"odd\"]}",
+       "$.layer_types[1]", "not known"},
+      {"{\"model_type\":\"qwen3_next\"," USUAL ",\"linear_num_value_heads\":32}", "$.linear_num_value_heads",
+       "linear-attention"},
+      {"{\"model_type\":\"t5\"," USUAL ",\"is_encoder_decoder\":true}", "$.is_encoder_decoder",
+       "encoder-decoder"},
+      {"{\"model_type\":\"qwen2_5_vl\"," USUAL ",\"vision_config\":{}}", "$.vision_config.depth", ""},
+      {"{\"model_type\":\"opt\"," USUAL ",\"word_embed_proj_dim\":32}", "$.word_embed_proj_dim", ""},
+      {"{\"model_type\":\"mixtral\",\"hidden_size\":1048576,\"intermediate_size\":8388608,\"num_hidden_"
+       "layers\":4096,"
+       "\"num_attention_heads\":8192,\"head_dim\":16384,\"vocab_size\":67108864,\"num_local_experts\":16384,"
+       "\"num_experts_per_tok\":2}",
+       "$", "larger than can be counted"},
+      {"{\"model_type\":\"llama\"," USUAL ",\"hidden_size\":64}", "$", "hidden_size"}, /* twice */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct spp_arena arena;
+    struct spp_diag diag;
+    const struct spp_arch *a = NULL;
+    expect_note("%s", cases[i].text);
+    spp_arena_init(&arena);
+    expect_status(parse(cases[i].text, &arena, &a, &diag), SPP_ERR_INPUT, &diag);
+    expect_has(diag.where, cases[i].where);
+    expect_has(diag.what, cases[i].what);
+    expect_true(a == NULL);
+    spp_arena_free(&arena);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_family_is_read_from_its_own_field_names),
+      cmocka_unit_test(every_shipped_model_is_consistent),
+      cmocka_unit_test(layers_fall_into_the_kinds_their_family_says),
+      cmocka_unit_test(latent_attention_has_its_own_widths),
+      cmocka_unit_test(traits_of_a_family_are_set),
+      cmocka_unit_test(names_aliases_and_hub_ids_resolve_without_case),
+      cmocka_unit_test(every_alias_leads_to_a_model),
+      cmocka_unit_test(unknown_names_get_the_nearest_or_the_candidates),
+      cmocka_unit_test(a_folder_gives_its_config_and_the_pixel_limits_beside_it),
+      cmocka_unit_test(an_unknown_family_is_read_like_llama_and_says_so),
+      cmocka_unit_test(an_undescribed_tower_is_named),
+      cmocka_unit_test(bad_configs_are_refused_at_their_path),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  return failed != 0;
+}

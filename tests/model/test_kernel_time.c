@@ -1,0 +1,160 @@
+#include "model/kernel_time.h"
+
+#include "base/num.h"
+#include "tests/model/timing_machines.h"
+
+static struct spp_kernel_rates rates_of(const struct spp_gpu *gpu, enum spp_attention_impl attention) {
+  struct spp_calib calib = shipped_calib(gpu);
+  struct spp_cluster cluster = switched_cluster(50e9, true);
+  struct spp_kernel_rates rates;
+  spp_kernel_rates_resolve(gpu, &cluster, &calib, SPP_DTYPE_BF16, attention, 128, &rates);
+  return rates;
+}
+
+/* A plain roofline: no launch time, no saturation, efficiency 0.5 of 1e12 FLOP/s, memory 1e9 bytes/s. */
+static void a_gemm_is_the_slower_side_of_its_roofline(void **state) {
+  struct spp_kernel_rates r = {.gemm_s_per_flop = 1 / 0.5e12, .gemm_s_per_byte = 1e-9, .gemm_element_bytes = 2};
+  (void)state;
+  /* 2 * 1000^3 / 0.5e12 = 4 ms against 2 * 3 * 1e6 bytes / 1e9 = 6 ms */
+  expect_rel(spp_gemm_s(&r, 1000, 1000, 1000), 6e-3, 1e-12);
+  /* 2 * 8000^3 / 0.5e12 = 2.048 s against 0.384 s */
+  expect_rel(spp_gemm_s(&r, 8000, 8000, 8000), 2.048, 1e-12);
+}
+
+static void half_sizes_halve_the_rate(void **state) {
+  struct spp_kernel_rates r = {.gemm_s_per_flop = 1e-12, .gemm_element_bytes = 2, .m_half = 100};
+  (void)state;
+  /* at m = m_half the product runs at half speed: 2 * (100 + 100) * 1000 * 1000 * 1e-12 */
+  expect_rel(spp_gemm_s(&r, 100, 1000, 1000), 4e-4, 1e-12);
+}
+
+/* Measured single shapes: ai-dynamo/aiconfigurator a100_sxm gemm_perf, m=8192 n=65536 k=4096, 15290 us; MooreThreads/SimuMax
+ * b200 shapes m=4096 n=14336 k=8192 TN, 1111 TFLOPS; A100 PCIe m=4096 n=1536 k=5120, 262.2 us. The shipped constants aim at
+ * training loads, hence slower than the first, a short benchmark. */
+static void shipped_gemm_constants_are_near_measured_shapes(void **state) {
+  struct spp_gpu a100 = a100_gpu(), b200 = b200_gpu();
+  struct spp_kernel_rates ra = rates_of(&a100, SPP_ATTN_FA2), rb = rates_of(&b200, SPP_ATTN_TE);
+  (void)state;
+  expect_rel(spp_gemm_s(&ra, 8192, 65536, 4096), 15290e-6 / 0.87, 0.15);
+  expect_rel(spp_gemm_s(&ra, 4096, 1536, 5120), 262.2e-6, 0.25);
+  expect_rel(spp_gemm_s(&rb, 4096, 14336, 8192), 2.0 * 4096 * 14336 * 8192 / 1111e12, 0.25);
+}
+
+/* Causal, 4096 tokens, head dim 128, one sequence, TFLOPS forward / backward (backward counts 2.5 times the forward's FLOPs):
+ * MooreThreads/SimuMax configs/system/a100_pcie.json and b200. Few heads per rank are what Ulysses and TP leave. */
+static void attention_follows_the_measured_fall_with_few_heads(void **state) {
+  static const struct {
+    int b200;
+    double heads, kv_heads, forward_tflops, backward_tflops;
+  } rows[] = {{0, 64, 8, 185.2, 156.8}, {0, 32, 8, 176.6, 152.3}, {0, 16, 4, 154.6, 137.6}, {0, 8, 2, 121.2, 119.0},
+              {0, 4, 1, 80.21, 105.3},  {1, 128, 16, 1121, 935.5}, {1, 64, 8, 980.5, 820.6}, {1, 32, 8, 812.5, 885.4},
+              {1, 16, 4, 655.1, 834.3}};
+  struct spp_gpu a100 = a100_gpu(), b200 = b200_gpu();
+  struct spp_kernel_rates rates[2] = {rates_of(&a100, SPP_ATTN_FA2), rates_of(&b200, SPP_ATTN_TE)};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const struct spp_kernel_rates *r = &rates[rows[i].b200];
+    double flops = 2 * 4096.0 * 4096.0 * rows[i].heads * 128, bytes = 2 * 4096 * 128 * 2 * (rows[i].heads + rows[i].kv_heads);
+    expect_note("row %zu", i);
+    expect_rel(spp_attention_s(&r->forward, flops, 4096, 128, bytes), flops / rows[i].forward_tflops / 1e12, 0.30);
+    expect_rel(spp_attention_s(&r->backward, 2.5 * flops, 4096, 128, bytes), 2.5 * flops / rows[i].backward_tflops / 1e12, 0.30);
+  }
+}
+
+/* Dao-AILab/flash-attention assets: FA2 causal hd128 on H100 at 16k tokens, 16 heads, one sequence: 350 * 16384 / (16384 + 403)
+ * TFLOPS forward; forward and backward together 333.5 * 16384 / (16384 + 532). */
+static void flash_attention_2_on_h100_matches_its_charts(void **state) {
+  struct spp_gpu h100 = h100_gpu();
+  struct spp_kernel_rates r = rates_of(&h100, SPP_ATTN_FA2);
+  double flops = 2 * 16384.0 * 16384.0 * 2048, bytes = 2 * 16384.0 * 128 * 2 * 32;
+  double forward = spp_attention_s(&r.forward, flops, 16384, 128, bytes);
+  double backward = spp_attention_s(&r.backward, 2.5 * flops, 16384, 128, bytes);
+  (void)state;
+  expect_rel(forward, flops / (350.5e12 * 16384 / (16384 + 403)), 0.05);
+  expect_rel(forward + backward, 3.5 * flops / (333.5e12 * 16384 / (16384 + 532)), 0.06);
+}
+
+static void attention_is_dearer_per_flop_in_short_blocks(void **state) {
+  struct spp_gpu h100 = h100_gpu();
+  struct spp_kernel_rates r = rates_of(&h100, SPP_ATTN_FA3);
+  double last = 0;
+  (void)state;
+  for (double s = 65536; s >= 256; s /= 2) {
+    double flops = 2 * s * s * 4096, t = spp_attention_s(&r.forward, flops, s, 128, 2 * s * 10240) / flops;
+    expect_true(t > last);
+    last = t;
+  }
+}
+
+static void faster_hardware_is_never_slower(void **state) {
+  struct spp_gpu slow = a100_gpu(), fast = a100_gpu();
+  (void)state;
+  fast.flops_per_s[SPP_DTYPE_BF16] *= 1.5;
+  fast.memory_bytes_per_s *= 1.5;
+  struct spp_kernel_rates rs = rates_of(&slow, SPP_ATTN_FA2), rf = rates_of(&fast, SPP_ATTN_FA2);
+  for (double m = 1; m < 1e6; m *= 7) {
+    expect_true(spp_gemm_s(&rf, m, 4096, 4096) <= spp_gemm_s(&rs, m, 4096, 4096));
+    expect_true(spp_attention_s(&rf.forward, m * m * 128, m, 128, m) <= spp_attention_s(&rs.forward, m * m * 128, m, 128, m));
+  }
+}
+
+static void a_gpu_without_constants_borrows_and_says_so(void **state) {
+  struct spp_gpu known = h100_gpu(), unknown = h100_gpu(), borrowed = h100_gpu();
+  (void)state;
+  unknown.calib[0] = '\0';
+  snprintf(unknown.name, sizeof unknown.name, "some-new-card");
+  snprintf(borrowed.calib, sizeof borrowed.calib, "hopper-pcie");
+  expect_true(shipped_calib(&known).measured);
+  struct spp_calib made_up = shipped_calib(&unknown);
+  expect_false(made_up.measured);
+  expect_true(made_up.sigma > shipped_calib(&known).sigma);
+  expect_rel(made_up.gemm.efficiency, shipped_calib(&known).gemm.efficiency, 0);
+  expect_false(shipped_calib(&borrowed).measured);
+  expect_rel(shipped_calib(&borrowed).gemm.t0_s, shipped_calib(&known).gemm.t0_s, 0);
+}
+
+static void a_missing_file_is_an_input_error(void **state) {
+  struct spp_gpu gpu = h100_gpu();
+  struct spp_cluster cluster = switched_cluster(50e9, true);
+  const struct spp_calib *calib = NULL;
+  struct spp_diag diag;
+  struct spp_arena arena;
+  (void)state;
+  spp_arena_init(&arena);
+  snprintf(gpu.calib, sizeof gpu.calib, "nobody");
+  expect_status(spp_calib_load(SPP_SOURCE_DIR "/configs", &gpu, &cluster, &arena, &calib, &diag), SPP_ERR_INPUT, &diag);
+  expect_true(calib == NULL);
+  spp_arena_free(&arena);
+}
+
+/* Every class named by a GPU file loads. */
+static void every_shipped_calibration_loads(void **state) {
+  static const char *const names[] = {"a100", "a40",  "ada",         "ampere", "ascend", "b200",   "blackwell-pcie", "cdna",
+                                      "cdna3", "h100", "h20", "h200", "hopper-pcie", "l40s",   "turing", "volta"};
+  (void)state;
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    struct spp_gpu gpu = h100_gpu();
+    expect_note("%s", names[i]);
+    snprintf(gpu.calib, sizeof gpu.calib, "%s", names[i]);
+    struct spp_calib calib = shipped_calib(&gpu);
+    expect_str(calib.name, names[i]);
+    expect_true(calib.gemm.efficiency > 0.3 && calib.attention[SPP_ATTN_EAGER][1].forward.efficiency > 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_gemm_is_the_slower_side_of_its_roofline),
+      cmocka_unit_test(half_sizes_halve_the_rate),
+      cmocka_unit_test(shipped_gemm_constants_are_near_measured_shapes),
+      cmocka_unit_test(attention_follows_the_measured_fall_with_few_heads),
+      cmocka_unit_test(flash_attention_2_on_h100_matches_its_charts),
+      cmocka_unit_test(attention_is_dearer_per_flop_in_short_blocks),
+      cmocka_unit_test(faster_hardware_is_never_slower),
+      cmocka_unit_test(a_gpu_without_constants_borrows_and_says_so),
+      cmocka_unit_test(a_missing_file_is_an_input_error),
+      cmocka_unit_test(every_shipped_calibration_loads),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  return failed != 0;
+}
