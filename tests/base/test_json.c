@@ -308,8 +308,7 @@ static void valid_corners_of_the_grammar_are_taken(void **state) {
                                       "[[],{}]",
                                       "{\"\":{\"\":0}}",
                                       "\xEF\xBB\xBF{\"a\":1}",
-                                      "\xEF\xBB\xBF"
-                                      "1",
+                                      "\xEF\xBB\xBF\n1",
                                       "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"]",
                                       "{\"a\":1,\"A\":2}",
                                       "[\"\x7F\"]"};
