@@ -1,0 +1,26 @@
+/* Logits and loss: what each path keeps and makes, as a table of tensors. */
+#ifndef SPP_MODEL_LOSS_H
+#define SPP_MODEL_LOSS_H
+
+#include "model/memory.h"
+
+struct spp_loss_view {
+  enum spp_loss_path path;
+  int64_t tokens; /* N: tokens whose logits exist on the rank */
+  int64_t vocab;  /* columns on the rank */
+  int64_t hidden;
+  int64_t chunk_tokens; /* of the chunked paths */
+  enum spp_dtype act;
+  bool head_trained;
+  bool keeps_reference; /* the 16-bit logits stay referenced through backward */
+};
+struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct spp_geometry *g);
+/* Tensors of the loss's largest moment, alive at SPP_MOMENT_LOSS (and longer where a reference keeps them).
+ */
+void spp_loss_add(const struct spp_loss_view *view, struct spp_memory_sum *sum);
+
+/* Liger-Kernel ops/fused_linear_cross_entropy.py: chunks = ceil(V / H), tokens of one = next power of two of
+ * ceil(N / chunks). */
+int64_t spp_liger_chunk_tokens(int64_t tokens, int64_t vocab, int64_t hidden);
+
+#endif
