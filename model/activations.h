@@ -1,0 +1,77 @@
+/* What autograd keeps of one decoder layer, tensor by tensor, on one rank and for one micro-batch. The rows
+ * were counted with saved-tensor hooks on the Hugging Face layers (docs/memory.md tells how and lists them).
+ */
+#ifndef SPP_MODEL_ACTIVATIONS_H
+#define SPP_MODEL_ACTIVATIONS_H
+
+#include "model/memory.h"
+
+/* The part of the layer whose backward frees the tensor. */
+enum spp_block { SPP_BLOCK_NORM1, SPP_BLOCK_ATTENTION, SPP_BLOCK_NORM2, SPP_BLOCK_MLP, SPP_BLOCK_COUNT };
+
+struct spp_kept {
+  const struct spp_tensor *tensor;
+  enum spp_dtype dtype;
+  enum spp_block block;
+  unsigned modules; /* SPP_RC_* selective recompute modules that drop it, any of them */
+  int64_t rows, cols;
+};
+enum { SPP_KEPT_MAX = 48 };
+struct spp_kept_list {
+  int count;
+  int64_t bytes; /* of all items */
+  struct spp_kept items[SPP_KEPT_MAX];
+};
+
+/* What a rank sees of a layer: the arguments of the lists below. */
+struct spp_layer_view {
+  const struct spp_job *job;
+  const struct spp_layout *layout;
+  const struct spp_geometry *g;
+  const struct spp_layer_kind *kind;
+  enum spp_dtype act;     /* activations */
+  enum spp_dtype gemm_in; /* what a matrix multiplication keeps of its input: 8 bit under FP8 training */
+  struct spp_kept_list *list;
+};
+/* Everything one layer of `kind` keeps when nothing is recomputed. */
+void spp_kept_layer(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *g,
+                    const struct spp_layer_kind *kind, struct spp_kept_list *list);
+/* What it keeps under op-level selective recompute (torchtitan activation_checkpoint.py): its input, every
+ * second matrix product, and attention's output. */
+void spp_kept_op_level(const struct spp_job *job, const struct spp_layout *layout,
+                       const struct spp_geometry *g, const struct spp_layer_kind *kind,
+                       struct spp_kept_list *list);
+/* Bytes that stay when the modules of a selective recompute drop theirs. */
+int64_t spp_kept_without(const struct spp_kept_list *list, unsigned modules);
+
+/* Element of an activation and of the inputs that GEMMs keep. */
+enum spp_dtype spp_activation_dtype(const struct spp_job *job);
+
+/* Inner width on one rank of the layer's MLP (SPP_ROLE_MLP), of one expert (SPP_ROLE_EXPERT) or of the shared
+ * experts together (SPP_ROLE_SHARED_EXPERT); 0 when the layer has none. */
+int64_t spp_mlp_width(const struct spp_geometry *g, const struct spp_layer_kind *kind,
+                      enum spp_weight_role role);
+/* Rows that reach a rank's experts when routing is balanced. */
+int64_t spp_expert_rows(const struct spp_job *job, const struct spp_geometry *g);
+
+/* --- pieces, one file each --- */
+void spp_kept_append(const struct spp_layer_view *v, const struct spp_tensor *tensor, enum spp_block block,
+                     unsigned modules, enum spp_dtype dtype, int64_t rows, int64_t cols);
+void spp_kept_norms(const struct spp_layer_view *v);     /* activations_norm.c */
+void spp_kept_attention(const struct spp_layer_view *v); /* activations_attention.c */
+void spp_kept_mlp(const struct spp_layer_view *v);       /* activations_mlp.c */
+void spp_kept_adapters(const struct spp_layer_view *v);  /* activations_lora.c */
+
+/* A norm over vectors of `width` elements. `in_rows x width` is its input; what it keeps is appended. */
+struct spp_norm_tensors {
+  const struct spp_tensor *input, *scaled, *stats;
+};
+void spp_kept_norm(const struct spp_layer_view *v, const struct spp_norm_tensors *names, enum spp_block block,
+                   unsigned modules, int64_t rows, int64_t width, int64_t vectors);
+
+/* LoRA: does the linear behind `targets` keep its own input? Trained weights do; a frozen weight never does,
+ * but its adapter does when it reads the very same tensor (no dropout, no cast). */
+bool spp_keeps_input(const struct spp_job *job, const struct spp_layout *layout, unsigned targets);
+bool spp_job_has_adapters(const struct spp_job *job);
+
+#endif

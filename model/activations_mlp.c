@@ -1,0 +1,89 @@
+#include "base/num.h"
+#include "model/activations.h"
+
+#define KEPT(text, reason)                                                                                   \
+  { text, SPP_PART_ACTIVATIONS, reason }
+/* One MLP's tensors; the shared and the routed experts have their own names. */
+struct mlp_tensors {
+  struct spp_tensor gate, activated, up, both, product;
+};
+static const struct mlp_tensors dense = {
+    KEPT("MLP: gate", "activation backward"),           KEPT("MLP: activated gate", "product with up"),
+    KEPT("MLP: up", "product with the activated gate"), KEPT("MLP: gate and up", "fused activation backward"),
+    KEPT("MLP: input of down", "gradient of down"),
+};
+static const struct mlp_tensors routed = {
+    KEPT("experts: gate", "activation backward"),
+    KEPT("experts: activated gate", "product with up"),
+    KEPT("experts: up", "product with the activated gate"),
+    KEPT("experts: gate and up", "fused activation backward"),
+    KEPT("experts: input of down", "gradient of down"),
+};
+static const struct mlp_tensors shared = {
+    KEPT("shared expert: gate", "activation backward"),
+    KEPT("shared expert: activated gate", "product with up"),
+    KEPT("shared expert: up", "product with the activated gate"),
+    KEPT("shared expert: gate and up", "fused activation backward"),
+    KEPT("shared expert: input of down", "gradient of down"),
+};
+static const struct spp_tensor router_logits = KEPT("router logits", "softmax in fp32");
+static const struct spp_tensor router_probs = KEPT("router probabilities", "softmax backward");
+static const struct spp_tensor expert_input = KEPT("experts: permuted input", "gradient of gate and up");
+static const struct spp_tensor expert_output = KEPT("experts: output", "weighted by the router");
+static const struct spp_tensor expert_probs =
+    KEPT("experts: routing weights", "applied inside the activation");
+static const struct spp_tensor shared_output = KEPT("shared expert: output", "scaled by its gate");
+
+static void keep(const struct spp_layer_view *v, const struct spp_tensor *tensor, unsigned modules,
+                 int64_t rows, int64_t width) {
+  spp_kept_append(v, tensor, SPP_BLOCK_MLP, modules, v->act, rows, width);
+}
+
+/* Gated: eager silu keeps gate, the product keeps silu(gate) and up; a fused SwiGLU keeps gate and up only
+ * (Liger ops/swiglu.py, Megatron fused_bias_swiglu.py). Plain: the activation keeps its input. down keeps its
+ * input. */
+static void keep_one(const struct spp_layer_view *v, const struct mlp_tensors *t, unsigned modules,
+                     int64_t rows, int64_t width) {
+  if (v->job->arch->mlp == SPP_MLP_PLAIN) {
+    keep(v, &t->up, modules, rows, width);
+  } else if (v->job->kernels == SPP_KERNELS_FUSED) {
+    keep(v, &t->both, modules, rows, 2 * width);
+  } else {
+    keep(v, &t->gate, modules, rows, width);
+    keep(v, &t->activated, modules, rows, width);
+    keep(v, &t->up, modules, rows, width);
+  }
+  unsigned activation = t == &routed ? modules | SPP_RC_MOE_ACT : modules;
+  if (spp_keeps_input(v->job, v->layout, SPP_LORA_DOWN))
+    spp_kept_append(v, &t->product, SPP_BLOCK_MLP, activation, v->gemm_in, rows, width);
+}
+
+/* Router in fp32 (Megatron moe_router_dtype, transformers softmax dtype); grouped GEMM over permuted tokens
+ * (Megatron moe/token_dispatcher.py, experts.py). Eager loops (transformers Mixtral, Qwen3-MoE) keep the
+ * expert outputs for the routing weights; Megatron applies the weights inside the activation. */
+static void keep_moe(const struct spp_layer_view *v) {
+  const struct spp_arch *a = v->job->arch;
+  const struct spp_geometry *g = v->g;
+  int64_t rows = spp_expert_rows(v->job, g), width = spp_mlp_width(g, v->kind, SPP_ROLE_EXPERT);
+  const unsigned moe = SPP_RC_MOE, both = SPP_RC_MOE | SPP_RC_SHARED_EXPERTS;
+  spp_kept_append(v, &router_logits, SPP_BLOCK_MLP, moe, SPP_DTYPE_FP32, g->stream_tokens, a->experts);
+  spp_kept_append(v, &router_probs, SPP_BLOCK_MLP, moe, SPP_DTYPE_FP32, g->stream_tokens, a->experts);
+  if (spp_keeps_input(v->job, v->layout, SPP_LORA_GATE | SPP_LORA_UP))
+    spp_kept_append(v, &expert_input, SPP_BLOCK_MLP, moe, v->gemm_in, rows, a->hidden);
+  keep_one(v, &routed, moe, rows, width);
+  if (v->job->kernels == SPP_KERNELS_FUSED)
+    spp_kept_append(v, &expert_probs, SPP_BLOCK_MLP, moe, SPP_DTYPE_FP32, rows, 1);
+  else
+    keep(v, &expert_output, moe, rows, a->hidden);
+  int64_t shared_width = spp_mlp_width(g, v->kind, SPP_ROLE_SHARED_EXPERT);
+  if (shared_width == 0) return;
+  keep_one(v, &shared, both, g->tokens, shared_width);
+  if (a->shared_expert_gate) keep(v, &shared_output, both, g->stream_tokens, a->hidden);
+}
+
+void spp_kept_mlp(const struct spp_layer_view *v) {
+  if (v->kind->moe)
+    keep_moe(v);
+  else
+    keep_one(v, &dense, SPP_RC_MLP, v->g->tokens, spp_mlp_width(v->g, v->kind, SPP_ROLE_MLP));
+}

@@ -1,0 +1,86 @@
+#include "base/num.h"
+#include "model/activations.h"
+
+#define KEPT(text, reason)                                                                                   \
+  { text, SPP_PART_ACTIVATIONS, reason }
+static const struct spp_tensor norm1_input = KEPT("input norm: input", "norm backward");
+static const struct spp_tensor norm1_scaled = KEPT("input norm: normalised", "gradient of the norm weight");
+static const struct spp_tensor norm1_stats = KEPT("input norm: statistics", "norm backward");
+static const struct spp_tensor norm1_output = KEPT("input norm: output", "input of q, k, v");
+static const struct spp_tensor norm2_input = KEPT("post-attention norm: input", "norm backward");
+static const struct spp_tensor norm2_scaled =
+    KEPT("post-attention norm: normalised", "gradient of the norm weight");
+static const struct spp_tensor norm2_stats = KEPT("post-attention norm: statistics", "norm backward");
+static const struct spp_tensor norm2_output = KEPT("post-attention norm: output", "input of the MLP");
+static const struct spp_tensor after_input = KEPT("norm after a block: input", "norm backward");
+static const struct spp_tensor after_scaled =
+    KEPT("norm after a block: normalised", "gradient of the norm weight");
+static const struct spp_tensor after_stats = KEPT("norm after a block: statistics", "norm backward");
+
+static const struct spp_norm_tensors norm1 = {&norm1_input, &norm1_scaled, &norm1_stats};
+static const struct spp_norm_tensors norm2 = {&norm2_input, &norm2_scaled, &norm2_stats};
+static const struct spp_norm_tensors after = {&after_input, &after_scaled, &after_stats};
+
+static bool rms(const struct spp_arch *arch) {
+  return arch->norm == SPP_NORM_RMS;
+}
+
+/* Gemma multiplies by (1 + weight) in fp32, so the normalised copy stays fp32 (transformers models/gemma2,
+ * gemma3: the families with a norm before and after each block). */
+static bool scales_in_fp32(const struct spp_arch *arch) {
+  return rms(arch) && arch->norms_per_layer >= 4;
+}
+
+static bool fused(const struct spp_job *job) {
+  return job->kernels == SPP_KERNELS_FUSED || !rms(job->arch);
+}
+
+/* Eager RMSNorm (transformers modeling_llama.py): fp32 copy of the input (pow and mul), rsqrt, and the
+ * normalised x when the weight is trained. One fused kernel (torch layer_norm, Liger, TE): the input itself
+ * and fp32 statistics. */
+void spp_kept_norm(const struct spp_layer_view *v, const struct spp_norm_tensors *names, enum spp_block block,
+                   unsigned modules, int64_t rows, int64_t width, int64_t vectors) {
+  const struct spp_arch *arch = v->job->arch;
+  bool one_kernel = fused(v->job);
+  int64_t stats = rms(arch) ? 1 : 2; /* LayerNorm: mean and rstd */
+  spp_kept_append(v, names->input, block, modules, one_kernel ? v->act : SPP_DTYPE_FP32, rows, width);
+  if (!one_kernel && !spp_job_has_adapters(v->job))
+    spp_kept_append(v, names->scaled, block, modules, scales_in_fp32(arch) ? SPP_DTYPE_FP32 : v->act, rows,
+                    width);
+  spp_kept_append(v, names->stats, block, modules, SPP_DTYPE_FP32, rows, stats * vectors);
+}
+
+/* Megatron keeps the sequence shard of a norm's output and gathers it again in backward
+ * (tensor_parallel/layers.py). An adapter reads the gathered tensor (NVIDIA-NeMo/Megatron-Bridge#4581), and
+ * so do DTensor linears (PrepareModuleInput gathers before the product). */
+static int64_t output_rows(const struct spp_layer_view *v) {
+  bool gathered = spp_job_has_adapters(v->job) || v->job->framework->sharding == SPP_SHARDING_FSDP;
+  return gathered ? v->g->tokens : v->g->stream_tokens;
+}
+
+static void output(const struct spp_layer_view *v, const struct spp_tensor *name, enum spp_block block,
+                   unsigned targets) {
+  if (!spp_keeps_input(v->job, v->layout, targets)) return;
+  spp_kept_append(v, name, block, SPP_RC_LAYERNORM, v->gemm_in, output_rows(v), v->job->arch->hidden);
+}
+
+/* Pre-norm layers, layers with a norm after each block too, and parallel blocks, whose attention and MLP read
+ * one norm's output (or two norms of the same input: Falcon's new decoder). Post-norm layers (OLMo 2) keep as
+ * much as pre-norm ones: the residual stream is q, k, v's input instead of the norm's output. */
+void spp_kept_norms(const struct spp_layer_view *v) {
+  const struct spp_arch *a = v->job->arch;
+  const unsigned qkv = SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V, mlp = SPP_LORA_GATE | SPP_LORA_UP;
+  int64_t rows = v->g->stream_tokens, h = a->hidden;
+  bool single = a->parallel_block && a->norms_per_layer < 2;
+  spp_kept_norm(v, &norm1, SPP_BLOCK_NORM1, 0, rows, h, 1);
+  output(v, &norm1_output, SPP_BLOCK_ATTENTION, single ? qkv | mlp : qkv);
+  if (single) return;
+  if (a->parallel_block && fused(v->job)) /* the second norm reads the same storage */
+    spp_kept_append(v, &norm2_stats, SPP_BLOCK_NORM2, 0, SPP_DTYPE_FP32, rows, rms(a) ? 1 : 2);
+  else
+    spp_kept_norm(v, &norm2, SPP_BLOCK_NORM2, 0, rows, h, 1);
+  output(v, &norm2_output, SPP_BLOCK_NORM2, mlp);
+  if (a->norms_per_layer < 4) return;
+  spp_kept_norm(v, &after, SPP_BLOCK_NORM2, 0, rows, h, 1);
+  spp_kept_norm(v, &after, SPP_BLOCK_MLP, 0, rows, h, 1);
+}
