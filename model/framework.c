@@ -130,6 +130,7 @@ static const struct field fields[] = {
     I64(nccl_p2p_channels),
     BOOL(position_ids_gather),
     BOOL(vision_on_every_sp_rank),
+    {"loads_whole_model", KIND_BOOL, AT(loads_whole_model), 0, true},
     BOOL(checkpoint_offload_native),
     BOOL(overlap_grad_reduce),
     BOOL(overlap_param_gather),

@@ -1,5 +1,6 @@
-/* Memory of one GPU, tensor by tensor. Everything is emitted through spp_memory_add(): the totals, the parts and, when a
- * ledger is attached, the list that --explain, alloc and the execution comparison read. One code path feeds both. */
+/* Memory of one GPU, tensor by tensor. Everything is emitted through spp_memory_add(): the totals, the parts
+ * and, when a ledger is attached, the list that --explain, alloc and the execution comparison read. One code
+ * path feeds both. Formulas and sources: docs/memory.md. */
 #ifndef SPP_MODEL_MEMORY_H
 #define SPP_MODEL_MEMORY_H
 
@@ -10,8 +11,8 @@ enum spp_part {
   SPP_PART_GRADIENTS,
   SPP_PART_MASTER,
   SPP_PART_OPTIMIZER,
-  SPP_PART_ACTIVATIONS,   /* kept for backward inside layers */
-  SPP_PART_LAYER_INPUTS,  /* checkpoints: what full recompute keeps */
+  SPP_PART_ACTIVATIONS,  /* kept for backward inside layers */
+  SPP_PART_LAYER_INPUTS, /* checkpoints: what full recompute keeps */
   SPP_PART_TRANSIENT,
   SPP_PART_LOGITS,
   SPP_PART_KV_CACHE,
@@ -22,14 +23,14 @@ enum spp_part {
   SPP_PART_ALLOCATOR,
   SPP_PART_COUNT
 };
-const char *spp_part_name(enum spp_part part);     /* "layer_inputs" */
-const char *spp_part_label(enum spp_part part);    /* "layer inputs" */
+const char *spp_part_name(enum spp_part part);  /* "layer_inputs" */
+const char *spp_part_label(enum spp_part part); /* "layer inputs" */
 
 /* Candidate moments of the peak. A tensor lives in a set of them. */
 enum spp_moment {
   SPP_MOMENT_LOAD,
-  SPP_MOMENT_FORWARD,            /* last layer's forward, everything kept so far alive */
-  SPP_MOMENT_LOSS,               /* logits forward and the loss's own backward */
+  SPP_MOMENT_FORWARD, /* last layer's forward, everything kept so far alive */
+  SPP_MOMENT_LOSS,    /* logits forward and the loss's own backward */
   SPP_MOMENT_BACKWARD_MLP,
   SPP_MOMENT_BACKWARD_NORM,
   SPP_MOMENT_BACKWARD_ATTENTION,
@@ -37,20 +38,21 @@ enum spp_moment {
   SPP_MOMENT_STEP,
   SPP_MOMENT_COUNT
 };
+const char *spp_moment_name(enum spp_moment moment); /* "backward of attention" */
 enum spp_phase { SPP_PHASE_LOAD, SPP_PHASE_LOSS, SPP_PHASE_BACKWARD, SPP_PHASE_STEP, SPP_PHASE_COUNT };
 enum spp_phase spp_moment_phase(enum spp_moment moment);
 const char *spp_phase_name(enum spp_phase phase);
-#define SPP_LIVE(moment)    (1u << (moment))
-#define SPP_LIVE_ALWAYS     ((1u << SPP_MOMENT_COUNT) - 1u)
-#define SPP_LIVE_BACKWARD                                                                                              \
-  (SPP_LIVE(SPP_MOMENT_BACKWARD_MLP) | SPP_LIVE(SPP_MOMENT_BACKWARD_NORM) | SPP_LIVE(SPP_MOMENT_BACKWARD_ATTENTION) |    \
-   SPP_LIVE(SPP_MOMENT_BACKWARD_VISION))
+#define SPP_LIVE(moment) (1u << (moment))
+#define SPP_LIVE_ALWAYS  ((1u << SPP_MOMENT_COUNT) - 1u)
+#define SPP_LIVE_BACKWARD                                                                                    \
+  (SPP_LIVE(SPP_MOMENT_BACKWARD_MLP) | SPP_LIVE(SPP_MOMENT_BACKWARD_NORM) |                                  \
+   SPP_LIVE(SPP_MOMENT_BACKWARD_ATTENTION) | SPP_LIVE(SPP_MOMENT_BACKWARD_VISION))
 
 /* What a tensor is: one static row per tensor of the model. */
 struct spp_tensor {
   const char *name; /* "attention output" */
   enum spp_part part;
-  const char *why;  /* "saved by flash attention and o_proj" */
+  const char *why; /* "saved by flash attention and o_proj" */
 };
 struct spp_ledger_entry {
   const struct spp_tensor *tensor;
@@ -75,20 +77,24 @@ struct spp_memory_sum {
   struct spp_ledger *ledger; /* NULL on the search's path */
 };
 /* rows x cols elements of dtype, `copies` of them, alive in `live`. Saturates instead of overflowing. */
-void spp_memory_add(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live, enum spp_dtype dtype,
-                    int64_t rows, int64_t cols, int64_t copies);
+void spp_memory_add(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live,
+                    enum spp_dtype dtype, int64_t rows, int64_t cols, int64_t copies);
 /* Bytes that are no simple array (quantised weights, buffers of a library). */
-void spp_memory_add_bytes(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live, int64_t bytes);
-/* Takes bytes back out of a part (recompute modules): same tensor rows, negative in the ledger. */
-void spp_memory_drop(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live, enum spp_dtype dtype,
-                     int64_t rows, int64_t cols, int64_t copies);
+void spp_memory_add_bytes(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live,
+                          int64_t bytes);
+/* Bytes alive at a moment, all parts. */
+int64_t spp_memory_total(const struct spp_memory_sum *sum, enum spp_moment moment);
+
+/* NCCL buffers of `peers` connections over `channels` each: 10 MiB apiece (write mode). */
+int64_t spp_nccl_bytes(int64_t channels, int64_t peers);
 
 struct spp_memory {
   int64_t parts[SPP_PART_COUNT]; /* alive at the peak; they sum to device_bytes */
-  int64_t resident[SPP_PART_COUNT]; /* weights, gradients, master, optimizer whether alive at the peak or not */
-  int64_t peak_bytes;     /* allocator high-water mark: parts without allocator, nccl, context */
-  int64_t reserved_bytes; /* + allocator */
-  int64_t device_bytes;   /* + nccl + context: what nvidia-smi shows */
+  int64_t
+      resident[SPP_PART_COUNT];  /* weights, gradients, master, optimizer whether alive at the peak or not */
+  int64_t peak_bytes;            /* allocator high-water mark: parts without allocator, nccl, context */
+  int64_t reserved_bytes;        /* + allocator */
+  int64_t device_bytes;          /* + nccl + context: what nvidia-smi shows */
   int64_t low_bytes, high_bytes; /* 80 % interval of device_bytes */
   int64_t capacity_bytes, headroom_bytes;
   double fit_probability;
@@ -97,13 +103,14 @@ struct spp_memory {
   int64_t host_bytes_per_node, host_capacity_bytes;
   int64_t phase_bytes[SPP_PHASE_COUNT]; /* device_bytes of the worst moment of each phase on the worst rank */
   enum spp_moment peak_moment;
-  int64_t worst_stage;    /* pipeline rank */
-  int64_t worst_rank;     /* global rank: first of that stage */
+  int64_t worst_stage;                           /* pipeline rank */
+  int64_t worst_rank;                            /* global rank: first of that stage */
   int64_t kept_bytes[SPP_MAX_LAYER_KINDS];       /* one layer of each kind, nothing recomputed */
   int64_t checkpoint_bytes[SPP_MAX_LAYER_KINDS]; /* under the chosen recompute */
-  int64_t logits_bytes;   /* the loss's largest moment */
+  int64_t logits_bytes;                          /* the loss's largest moment */
 };
-void spp_memory_predict(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
-                        struct spp_ledger *ledger, struct spp_memory *memory);
+void spp_memory_predict(const struct spp_job *job, const struct spp_layout *layout,
+                        const struct spp_geometry *geometry, struct spp_ledger *ledger,
+                        struct spp_memory *memory);
 
 #endif

@@ -1,0 +1,64 @@
+#include "model/memory_parts.h"
+
+/* What the device holds outside the framework's allocator. */
+static const struct spp_tensor context = {"CUDA context", SPP_PART_CONTEXT,
+                                          "driver, loaded kernels, library handles"};
+static const struct spp_tensor world = {"NCCL: all ranks", SPP_PART_NCCL, "communicator buffers"};
+static const struct spp_tensor data = {"NCCL: data parallel group", SPP_PART_NCCL, "communicator buffers"};
+static const struct spp_tensor tensor = {"NCCL: tensor parallel group", SPP_PART_NCCL,
+                                         "communicator buffers"};
+static const struct spp_tensor pipe = {"NCCL: pipeline peers", SPP_PART_NCCL, "communicator buffers"};
+static const struct spp_tensor ulysses = {"NCCL: Ulysses group", SPP_PART_NCCL, "one connection per peer"};
+static const struct spp_tensor ring = {"NCCL: ring group", SPP_PART_NCCL, "one connection per neighbour"};
+static const struct spp_tensor gather = {"NCCL: all-gather group", SPP_PART_NCCL, "communicator buffers"};
+static const struct spp_tensor expert = {"NCCL: expert group", SPP_PART_NCCL, "one connection per peer"};
+
+int64_t spp_nccl_bytes(int64_t channels, int64_t peers) {
+  /* Receive connection in write mode, per channel: LL 8*512*8*16, LL128 120*640*8*8, SIMPLE 4 MiB, header;
+   * rounded up to 2 MiB (NVIDIA/nccl src/init.cc, src/include/device.h, src/transport/p2p.cc). */
+  const int64_t connection_bytes = 10485760;
+  return spp_sat_mul(spp_sat_mul(channels, peers), connection_bytes);
+}
+
+struct nccl_view {
+  const struct spp_framework *f;
+  struct spp_memory_sum *sum;
+};
+
+/* Collectives receive from one predecessor over the ring channels. */
+static void add_collective(const struct nccl_view *n, const struct spp_tensor *t, int64_t ranks) {
+  if (ranks <= 1) return;
+  int64_t fixed = n->f->nccl_bytes_per_group;
+  spp_memory_add_bytes(n->sum, t, SPP_LIVE_ALWAYS,
+                       fixed > 0 ? fixed : spp_nccl_bytes(n->f->nccl_channels, 1));
+}
+/* Point-to-point connections are made at first use, one per peer and channel. */
+static void add_peers(const struct nccl_view *n, const struct spp_tensor *t, int64_t ranks, int64_t peers) {
+  if (ranks <= 1) return;
+  int64_t fixed = n->f->nccl_bytes_per_group;
+  spp_memory_add_bytes(n->sum, t, SPP_LIVE_ALWAYS,
+                       fixed > 0 ? fixed : spp_nccl_bytes(n->f->nccl_p2p_channels, peers));
+}
+
+/* Every group of its own is a communicator with its own buffers; groups of one rank are not made, and the
+ * data parallel group is the world's when nothing else splits it. */
+static void add_nccl(const struct spp_memory_view *v, struct spp_memory_sum *sum) {
+  const struct spp_geometry *g = v->g;
+  const struct nccl_view n = {v->job->framework, sum};
+  int64_t ranks = spp_layout_world(v->layout);
+  add_collective(&n, &world, ranks);
+  if (g->dense_group < ranks) add_collective(&n, &data, g->dense_group);
+  add_collective(&n, &tensor, g->tp);
+  add_peers(&n, &pipe, g->pp, spp_min64(2, g->pp - 1));
+  add_peers(&n, &ulysses, g->su, g->su - 1);
+  if (v->layout->sp_kind == SPP_SP_ALLGATHER)
+    add_collective(&n, &gather, g->sr);
+  else
+    add_peers(&n, &ring, g->sr, spp_min64(2, g->sr - 1));
+  add_peers(&n, &expert, g->ep, g->ep - 1);
+}
+
+void spp_memory_add_fixed(const struct spp_memory_view *v, struct spp_memory_sum *sum) {
+  spp_memory_add_bytes(sum, &context, SPP_LIVE_ALWAYS, v->job->framework->context_bytes);
+  add_nccl(v, sum);
+}

@@ -1,0 +1,62 @@
+#include "model/memory_parts.h"
+
+/* Host bytes per parameter and the slack DeepSpeed's own estimators use:
+ * deepspeed/runtime/zero/stage_1_and_2.py estimate_zero2_model_states_mem_needs, stage3.py
+ * estimate_zero3_model_states_mem_needs: 16 (18 with parameters) bytes over the nodes; stage 2 loads an fp32
+ * copy in each of the node's processes first. */
+enum { STATE_BYTES = 16, STATE_AND_PARAM_BYTES = 18, LOAD_BYTES = 4 };
+static const double buffer_factor = 1.5;
+
+static int64_t estimate(const struct spp_memory_view *v, int64_t parameters) {
+  const struct spp_geometry *g = v->g;
+  bool params = spp_offload_params(v->layout->offload);
+  double nodes = (double)spp_max64(1, g->nodes);
+  double each = (params ? STATE_AND_PARAM_BYTES : STATE_BYTES) / nodes;
+  if (v->layout->zero < 3) {
+    double processes = (double)spp_ceil_div(spp_layout_world(v->layout), spp_max64(1, g->nodes));
+    each = each > LOAD_BYTES * processes ? each : LOAD_BYTES * processes;
+  }
+  double bytes = (double)parameters * each * buffer_factor;
+  return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
+}
+
+/* Elsewhere what left the GPUs of a node, without slack. */
+static int64_t moved(const struct spp_memory_view *v, int64_t trainable, int64_t elements) {
+  const struct spp_states *r = &v->regime;
+  int64_t bytes = spp_sat_mul(trainable, r->master_bytes + r->moment_bytes);
+  if (v->job->framework->sharding != SPP_SHARDING_MEGATRON)
+    bytes = spp_sat_add(bytes, spp_sat_mul(trainable, r->grad_bytes));
+  if (spp_offload_params(v->layout->offload))
+    bytes = spp_sat_add(bytes, spp_sat_mul(elements, r->weight_bytes));
+  return spp_ceil_div(bytes, spp_max64(1, v->g->nodes));
+}
+
+/* Layer inputs of the node's ranks; a fuller stage holds more, an even split is assumed. */
+static int64_t offloaded_inputs(const struct spp_memory_view *v) {
+  const struct spp_geometry *g = v->g;
+  if (v->layout->recompute != SPP_RECOMPUTE_FULL) return 0;
+  int64_t layers = spp_ceil_div(v->job->arch->layers, spp_max64(1, g->pp));
+  int64_t bytes = spp_sat_mul(spp_sat_mul(g->stream_tokens, v->job->arch->hidden), spp_dtype_bytes(v->act));
+  int64_t ranks = spp_ceil_div(spp_layout_world(v->layout), spp_max64(1, g->nodes));
+  return spp_sat_mul(spp_sat_mul(bytes, layers), ranks);
+}
+
+int64_t spp_memory_host_bytes(const struct spp_memory_view *v) {
+  enum spp_offload offload = v->layout->offload;
+  const struct spp_job *job = v->job;
+  int64_t bytes = spp_offload_activations(offload) ? offloaded_inputs(v) : 0;
+  if (!spp_offload_optimizer(offload)) return bytes;
+  int64_t trainable = job->params.total;
+  if (spp_job_has_adapters(job)) {
+    trainable = 0;
+    for (int k = 0; k < job->arch->kind_count; k++) {
+      const struct spp_weight_sums *w = &job->sums.kinds[k];
+      int64_t per_rank = w->lora_split + w->lora_replicated + w->lora_expert;
+      trainable = spp_sat_add(trainable,
+                              spp_sat_mul(spp_sat_mul(per_rank, job->lora_rank), job->arch->kinds[k].count));
+    }
+  }
+  bool estimator = job->framework->sharding == SPP_SHARDING_DEEPSPEED && !spp_job_has_adapters(job);
+  int64_t states = estimator ? estimate(v, job->params.total) : moved(v, trainable, job->params.total);
+  return spp_sat_add(bytes, states);
+}

@@ -1,0 +1,165 @@
+#include "model/memory_parts.h"
+
+static const struct spp_tensor layer_input = {"layer input", SPP_PART_LAYER_INPUTS,
+                                              "start of a recomputed layer"};
+
+enum {
+  FORWARD = 1 << SPP_MOMENT_FORWARD,
+  LOSS = 1 << SPP_MOMENT_LOSS,
+  MLP = 1 << SPP_MOMENT_BACKWARD_MLP,
+  NORM = 1 << SPP_MOMENT_BACKWARD_NORM,
+  ATTENTION = 1 << SPP_MOMENT_BACKWARD_ATTENTION,
+  TEXT_BACKWARD = MLP | NORM | ATTENTION
+};
+enum { OFFLOADED_IN_FLIGHT = 2 }; /* layer inputs on the GPU while the others are in host memory (ALST) */
+
+/* Moments at which the tensors of the running layer are still alive: backward frees the MLP first. */
+static const unsigned running[SPP_BLOCK_COUNT] = {
+    [SPP_BLOCK_NORM1] = FORWARD | TEXT_BACKWARD,
+    [SPP_BLOCK_ATTENTION] = FORWARD | TEXT_BACKWARD,
+    [SPP_BLOCK_NORM2] = FORWARD | MLP | NORM,
+    [SPP_BLOCK_MLP] = FORWARD | MLP,
+};
+/* Same under recompute, where the forward of a layer has not reached its MLP when attention works. */
+static const unsigned rerunning[SPP_BLOCK_COUNT] = {
+    [SPP_BLOCK_NORM1] = FORWARD | TEXT_BACKWARD,
+    [SPP_BLOCK_ATTENTION] = FORWARD | TEXT_BACKWARD,
+    [SPP_BLOCK_NORM2] = MLP | NORM,
+    [SPP_BLOCK_MLP] = MLP,
+};
+
+static void add_item(struct spp_memory_sum *sum, const struct spp_kept *k, unsigned live, int64_t copies) {
+  if (copies > 0) spp_memory_add(sum, k->tensor, live, k->dtype, k->rows, k->cols, copies);
+}
+
+/* When the layers that are not running are alive. The end of backward has only the running one left. */
+static unsigned waiting(const struct spp_memory_stage *s) {
+  unsigned live = FORWARD | LOSS | (s->late ? 0u : (unsigned)TEXT_BACKWARD);
+  if (s->view->g->pp > 1) live |= SPP_LIVE(SPP_MOMENT_BACKWARD_VISION); /* of other micro-batches */
+  return live;
+}
+
+/* Layers whose tensors all stay. `running_here`: the layer in backward is one of them. */
+static void add_whole(const struct spp_memory_stage *s, const struct spp_kept_list *list, int64_t layers,
+                      bool running_here, struct spp_memory_sum *sum) {
+  int64_t copies = spp_memory_in_flight(s->stage, layers);
+  unsigned rest = waiting(s);
+  if (layers <= 0) return;
+  for (int i = 0; i < list->count; i++) {
+    const struct spp_kept *k = &list->items[i];
+    add_item(sum, k, rest, running_here ? copies - 1 : copies);
+    if (running_here) add_item(sum, k, running[k->block] | LOSS, 1);
+  }
+}
+
+/* A norm of one kernel keeps its input, which for the first norm is the checkpoint itself. */
+static bool is_layer_input(const struct spp_memory_view *v, const struct spp_kept *k) {
+  return k->block == SPP_BLOCK_NORM1 && k->dtype == v->act && k->cols == v->job->arch->hidden &&
+         k->rows == v->g->stream_tokens && v->job->kernels == SPP_KERNELS_FUSED;
+}
+
+static int64_t recompute_unit(const struct spp_layout *layout) {
+  return spp_max64(1, layout->recompute_unit);
+}
+
+static void add_checkpoints(const struct spp_memory_stage *s, int64_t layers, struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  int64_t copies = spp_memory_in_flight(s->stage, spp_ceil_div(layers, recompute_unit(v->layout)));
+  if (layers <= 0) return;
+  if (spp_offload_activations(v->layout->offload)) copies = spp_min64(copies, OFFLOADED_IN_FLIGHT);
+  unsigned live = waiting(s);
+  if (s->late) {
+    spp_memory_add(sum, &layer_input, TEXT_BACKWARD, v->act, v->g->stream_tokens, v->job->arch->hidden, 1);
+    spp_memory_add(sum, &layer_input, live, v->act, v->g->stream_tokens, v->job->arch->hidden, copies);
+    return;
+  }
+  spp_memory_add(sum, &layer_input, live | TEXT_BACKWARD, v->act, v->g->stream_tokens, v->job->arch->hidden,
+                 copies);
+}
+
+/* The unit that is recomputed for its backward: all its layers, one of them running. */
+static void add_rerun(const struct spp_memory_stage *s, const struct spp_kept_list *list, int64_t layers,
+                      struct spp_memory_sum *sum) {
+  for (int i = 0; i < list->count; i++) {
+    const struct spp_kept *k = &list->items[i];
+    add_item(sum, k, TEXT_BACKWARD, layers - 1);
+    if (!is_layer_input(s->view, k)) add_item(sum, k, rerunning[k->block], 1);
+  }
+}
+
+static void add_full(const struct spp_memory_stage *s, enum spp_layer_class class, bool active,
+                     struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  int64_t again = s->recomputed[class];
+  bool rerun = active && again > 0;
+  add_whole(s, &v->kept[class], s->layers[class] - again, active && !rerun, sum);
+  add_checkpoints(s, again, sum);
+  if (rerun) add_rerun(s, &v->kept[class], spp_min64(again, recompute_unit(v->layout)), sum);
+}
+
+/* Modules that drop their tensors and make them again in the running layer's backward
+ * (NVIDIA/Megatron-LM transformer_config.py recompute_modules). */
+static void add_modules(const struct spp_memory_stage *s, enum spp_layer_class class, bool active,
+                        struct spp_memory_sum *sum) {
+  const struct spp_kept_list *list = &s->view->kept[class];
+  int64_t copies = spp_memory_in_flight(s->stage, s->layers[class]);
+  unsigned rest = waiting(s), modules = s->view->layout->recompute_modules;
+  if (s->layers[class] <= 0) return;
+  for (int i = 0; i < list->count; i++) {
+    const struct spp_kept *k = &list->items[i];
+    bool dropped = (k->modules & modules) != 0;
+    if (!dropped) add_item(sum, k, rest, active ? copies - 1 : copies);
+    if (active) add_item(sum, k, dropped ? rerunning[k->block] : running[k->block] | LOSS, 1);
+  }
+}
+
+/* The chosen products of every layer stay; the running layer has all its tensors again. */
+static void add_op_level(const struct spp_memory_stage *s, enum spp_layer_class class, bool active,
+                         struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  int64_t copies = spp_memory_in_flight(s->stage, s->layers[class]);
+  if (s->layers[class] <= 0) return;
+  for (int i = 0; i < v->saved[class].count; i++)
+    add_item(sum, &v->saved[class].items[i], waiting(s), copies);
+  if (active) add_rerun(s, &v->kept[class], 1, sum);
+}
+
+void spp_memory_add_layers(const struct spp_memory_stage *s, enum spp_layer_class active,
+                           struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
+    enum spp_layer_class class = (enum spp_layer_class)c;
+    bool here = class == active;
+    if (v->layout->recompute == SPP_RECOMPUTE_FULL)
+      add_full(s, class, here, sum);
+    else if (v->layout->recompute == SPP_RECOMPUTE_NONE)
+      add_whole(s, &v->kept[class], s->layers[class], here, sum);
+    else if (v->job->framework->selective_is_op_level)
+      add_op_level(s, class, here, sum);
+    else
+      add_modules(s, class, here, sum);
+  }
+}
+
+int64_t spp_memory_layer_keeps(const struct spp_memory_view *v, enum spp_layer_class class) {
+  const struct spp_kept_list *list = &v->kept[class];
+  if (v->layout->recompute == SPP_RECOMPUTE_NONE) return list->bytes;
+  if (v->layout->recompute == SPP_RECOMPUTE_FULL) {
+    int64_t input = spp_sat_mul(v->g->stream_tokens, v->job->arch->hidden);
+    return spp_ceil_div(spp_sat_mul(input, spp_dtype_bytes(v->act)), recompute_unit(v->layout));
+  }
+  if (v->job->framework->selective_is_op_level) return v->saved[class].bytes;
+  return spp_kept_without(list, v->layout->recompute_modules);
+}
+
+int64_t spp_memory_stage_keeps(const struct spp_memory_stage *s) {
+  int64_t bytes = 0;
+  for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
+    enum spp_layer_class class = (enum spp_layer_class)c;
+    int64_t again = s->recomputed[c], each = spp_memory_layer_keeps(s->view, class);
+    int64_t whole = again > 0 ? s->view->kept[class].bytes : each;
+    int64_t here = spp_sat_add(spp_sat_mul(again, each), spp_sat_mul(s->layers[c] - again, whole));
+    bytes = spp_sat_add(bytes, here);
+  }
+  return bytes;
+}

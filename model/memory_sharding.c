@@ -1,0 +1,135 @@
+#include "model/memory_parts.h"
+
+#define ROW(id, text, reason) static const struct spp_tensor id = {text, SPP_PART_SHARDING_BUFFERS, reason}
+ROW(reduce_bucket, "gradient reduction bucket", "DeepSpeed ipg buffer, allocated whole");
+ROW(gather_bucket, "parameter all-gather bucket", "updated parameters return after the step");
+ROW(gathered, "gathered layer weights", "used by the running layer");
+ROW(prefetched, "prefetched weights", "next layer, gathered ahead");
+ROW(layer_grads, "gradients of one layer", "whole, before they are reduced");
+ROW(reduce_input, "gradients of one layer on the wire", "input of the reduce-scatter");
+ROW(gathered_head, "gathered head", "whole vocabulary for the logits");
+ROW(head_grads, "gradient of the head", "whole, before it is reduced");
+ROW(root, "gathered root unit", "embedding, final norm and head stay gathered");
+ROW(all_gathered, "gathered model", "kept from forward to backward");
+ROW(ddp, "gradient buckets", "DDP reducer, as large as the gradients");
+
+static const unsigned forward = SPP_LIVE(SPP_MOMENT_FORWARD), loss = SPP_LIVE(SPP_MOMENT_LOSS),
+                      step = SPP_LIVE(SPP_MOMENT_STEP);
+
+static int64_t bucket(const struct spp_job *job, int64_t automatic) {
+  const struct spp_framework *f = job->framework;
+  if (job->bucket_elements > 0) return job->bucket_elements;
+  if (automatic > 0 && (f->bucket_auto || f->reduce_bucket_elements <= 0)) return automatic;
+  return spp_max64(0, f->reduce_bucket_elements);
+}
+
+static enum spp_dtype wire(int bytes) {
+  return bytes == 4 ? SPP_DTYPE_FP32 : SPP_DTYPE_BF16;
+}
+
+/* DeepSpeed stage_1_and_2.py setup_buckets: whole buckets from the start of backward; two when communication
+ * overlaps. */
+static void add_zero12(const struct spp_memory_stage *s, const struct spp_states *r,
+                       struct spp_memory_sum *sum) {
+  const struct spp_job *job = s->view->job;
+  int copies = job->framework->bucket_copies > 1 ? job->framework->bucket_copies : 1;
+  spp_memory_add(sum, &reduce_bucket, loss | SPP_LIVE_BACKWARD, wire(r->grad_bytes), bucket(job, 0), 1,
+                 copies);
+  int64_t trainable = spp_sat_add(s->states.trainable, s->states.trainable_expert);
+  int64_t gather = spp_min64(spp_max64(0, job->framework->allgather_bucket_elements), trainable);
+  spp_memory_add(sum, &gather_bucket, step, SPP_DTYPE_BF16, gather, 1, 1);
+}
+
+/* Bytes of one layer's weights once gathered: trained ones in the gather type, frozen ones as stored. */
+static int64_t gathered_bytes(const struct spp_state_counts *c, int gather_bytes) {
+  int64_t trained = spp_sat_mul(spp_sat_add(c->trainable, c->trainable_expert), gather_bytes);
+  return spp_sat_add(trained, spp_sat_add(c->frozen_bytes, c->frozen_expert_bytes));
+}
+
+static int64_t unit_trainable(const struct spp_memory_stage *s) {
+  return spp_sat_add(s->unit.trainable, s->unit.trainable_expert);
+}
+
+/* DeepSpeed stage3.py, partitioned_param_coordinator.py: the running layer and a prefetch bucket are
+ * gathered, never more than max_live_parameters; gradients pass through the reduce bucket; the head is one
+ * module. */
+static void add_zero3(const struct spp_memory_stage *s, const struct spp_states *r,
+                      struct spp_memory_sum *sum) {
+  const struct spp_job *job = s->view->job;
+  const struct spp_framework *f = job->framework;
+  int64_t h = job->arch->hidden, square = spp_sat_mul(h, h);
+  int64_t ahead =
+      f->bucket_auto || f->prefetch_elements <= 0 ? spp_sat_mul(square, 9) / 10 : f->prefetch_elements;
+  int64_t limit =
+      f->max_live_parameters > 0 ? spp_sat_mul(f->max_live_parameters, r->gather_bytes) : INT64_MAX;
+  int64_t layer = spp_min64(limit, gathered_bytes(&s->unit, r->gather_bytes));
+  int64_t next = spp_min64(limit - layer, spp_sat_mul(ahead, r->gather_bytes));
+  spp_memory_add_bytes(sum, &gathered, forward | SPP_LIVE_BACKWARD, layer);
+  spp_memory_add_bytes(sum, &prefetched, forward | loss | SPP_LIVE_BACKWARD, next);
+  spp_memory_add(sum, &layer_grads, SPP_LIVE_BACKWARD, wire(r->grad_bytes), unit_trainable(s), 1, 1);
+  spp_memory_add(sum, &reduce_bucket, loss | SPP_LIVE_BACKWARD, wire(r->grad_bytes), bucket(job, square), 1,
+                 1);
+  if (!s->stage->last) return;
+  const struct spp_state_counts *head = &s->view->head;
+  const struct spp_state_counts *used = head->elements > 0 ? head : &s->view->embedding;
+  spp_memory_add_bytes(sum, &gathered_head, loss, gathered_bytes(used, r->gather_bytes));
+  spp_memory_add(sum, &head_grads, loss, wire(r->grad_bytes), used->trainable, 1, 1);
+}
+
+/* FSDP2 fully_shard (torch distributed/fsdp/_fully_shard): the running and the next unit are gathered;
+ * gradients of one unit are whole and, with an fp32 reduce type, copied; the root unit is not resharded after
+ * forward. */
+static void add_fsdp(const struct spp_memory_stage *s, const struct spp_states *r,
+                     struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  struct spp_state_counts outer = {0};
+  if (s->stage->first) spp_states_accumulate(&outer, &v->embedding, 1);
+  if (s->stage->last) spp_states_accumulate(&outer, &v->head, 1);
+  spp_memory_add_bytes(sum, &root, forward | loss | SPP_LIVE_BACKWARD,
+                       gathered_bytes(&outer, r->gather_bytes));
+  spp_memory_add(sum, &head_grads, SPP_LIVE_BACKWARD, wire(r->gather_bytes),
+                 s->stage->last ? v->head.trainable : 0, 1, 1);
+  if (v->layout->zero < 3) {
+    spp_memory_add_bytes(sum, &all_gathered, forward | loss | SPP_LIVE_BACKWARD,
+                         gathered_bytes(&s->states, r->gather_bytes));
+  } else {
+    int64_t unit = gathered_bytes(&s->unit, r->gather_bytes);
+    spp_memory_add_bytes(sum, &gathered, forward | SPP_LIVE_BACKWARD, unit);
+    spp_memory_add_bytes(sum, &prefetched, forward | loss | SPP_LIVE_BACKWARD, unit);
+  }
+  int reduce_bytes = r->reduce_bytes > 0 ? r->reduce_bytes : r->grad_bytes;
+  spp_memory_add(sum, &layer_grads, SPP_LIVE_BACKWARD, wire(r->gather_bytes), unit_trainable(s), 1, 1);
+  if (reduce_bytes > r->gather_bytes)
+    spp_memory_add(sum, &reduce_input, SPP_LIVE_BACKWARD, wire(reduce_bytes), unit_trainable(s), 1, 1);
+}
+
+/* torch DDP without gradient_as_bucket_view: buckets of all gradients beside the gradients. */
+static void add_ddp(const struct spp_memory_stage *s, const struct spp_states *r,
+                    struct spp_memory_sum *sum) {
+  int64_t trainable = spp_sat_add(s->states.trainable, s->states.trainable_expert);
+  if (s->view->g->dense_group > 1)
+    spp_memory_add(sum, &ddp, SPP_LIVE_ALWAYS & ~SPP_LIVE(SPP_MOMENT_LOAD), wire(r->grad_bytes), trainable, 1,
+                   1);
+}
+
+void spp_memory_add_sharding(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_states *r = &v->regime;
+  if (!v->trains) return;
+  switch (v->job->framework->sharding) {
+  case SPP_SHARDING_DEEPSPEED:
+    if (v->layout->zero == 3)
+      add_zero3(s, r, sum);
+    else if (v->layout->zero > 0)
+      add_zero12(s, r, sum);
+    break;
+  case SPP_SHARDING_FSDP:
+    if (v->layout->zero >= 2)
+      add_fsdp(s, r, sum);
+    else
+      add_ddp(s, r, sum);
+    break;
+  case SPP_SHARDING_NONE: add_ddp(s, r, sum); break;
+  default: break; /* Megatron's gradient buffer is the gradients themselves */
+  }
+}

@@ -1,0 +1,146 @@
+#include "model/memory_parts.h"
+
+#define ROW(id, text, part, reason) static const struct spp_tensor id = {text, part, reason}
+ROW(weights, "weights", SPP_PART_WEIGHTS, "trained parameters as the framework stores them");
+ROW(frozen, "frozen weights", SPP_PART_WEIGHTS, "base model without gradients");
+ROW(weights_low, "8-bit weight copies", SPP_PART_WEIGHTS, "FP8 training keeps 16-bit weights beside them");
+ROW(weights_cast, "16-bit weight copies", SPP_PART_WEIGHTS, "autocast cache, until the forward region ends");
+ROW(reference, "reference model", SPP_PART_WEIGHTS,
+    "DPO / GRPO compare with it; adapters switch off instead");
+ROW(load_whole, "whole model at load", SPP_PART_WEIGHTS, "read on every rank before it is sharded");
+ROW(gradients, "gradients", SPP_PART_GRADIENTS, "of the trained parameters");
+ROW(head_grads, "gradient of the head", SPP_PART_GRADIENTS, "first gradient of the backward");
+ROW(master, "fp32 master weights", SPP_PART_MASTER, "mixed-precision optimizer");
+ROW(moments, "optimizer states", SPP_PART_OPTIMIZER, "moments of the optimizer");
+ROW(step_grads, "fp32 gradients of the partition", SPP_PART_TRANSIENT, "made for the optimizer step");
+ROW(step_list, "square roots of the second moments", SPP_PART_TRANSIENT, "torch foreach AdamW");
+ROW(step_muon, "Newton-Schulz work", SPP_PART_TRANSIENT, "three 16-bit matrices of the largest weight");
+ROW(step_svd, "GaLore projector work", SPP_PART_TRANSIENT, "fp32 gradient and its singular vectors");
+
+static const unsigned not_load = SPP_LIVE_ALWAYS & ~SPP_LIVE(SPP_MOMENT_LOAD);
+
+static int64_t share(const struct spp_geometry *g, bool sharded, int64_t dense, int64_t expert) {
+  if (!sharded) return spp_sat_add(dense, expert);
+  return spp_sat_add(spp_ceil_div(dense, spp_max64(1, g->shard_group)),
+                     spp_ceil_div(expert, spp_max64(1, g->expert_shard_group)));
+}
+
+static enum spp_dtype bytes_dtype(int bytes, enum spp_dtype act) {
+  if (bytes == 4) return SPP_DTYPE_FP32;
+  if (bytes == 1) return SPP_DTYPE_FP8;
+  return act == SPP_DTYPE_FP32 ? SPP_DTYPE_BF16 : act;
+}
+
+static void add_elements(const struct spp_memory_view *v, struct spp_memory_sum *sum,
+                         const struct spp_tensor *t, unsigned live, int bytes, int64_t elements) {
+  if (bytes == 8)
+    spp_memory_add(sum, t, live, SPP_DTYPE_FP32, elements, 1, 2);
+  else if (bytes > 0)
+    spp_memory_add(sum, t, live, bytes_dtype(bytes, v->act), elements, 1, 1);
+}
+
+static bool scaled_weights(const struct spp_job *job) {
+  return job->dtype == SPP_DTYPE_FP8 && job->mode != SPP_MODE_INFER;
+}
+
+/* TransformerEngine keeps a row-wise and, before Blackwell, a transposed 8-bit copy of each GEMM weight. */
+static int low_copies(const struct spp_job *job) {
+  return job->gpu->compute_capability >= 100 ? 1 : 2;
+}
+
+static void add_weights(const struct spp_memory_stage *s, const struct spp_states *r,
+                        struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_job *job = v->job;
+  const struct spp_state_counts *c = &s->states;
+  bool away = spp_offload_params(v->layout->offload), sharded = r->shard_weights;
+  int weight_bytes = job->method == SPP_METHOD_Q_GALORE ? 1 : r->weight_bytes;
+  if (!away) {
+    add_elements(v, sum, &weights, SPP_LIVE_ALWAYS, weight_bytes,
+                 share(v->g, sharded, c->trainable, c->trainable_expert));
+    spp_memory_add_bytes(sum, &frozen, SPP_LIVE_ALWAYS,
+                         share(v->g, sharded, c->frozen_bytes, c->frozen_expert_bytes));
+  }
+  if (scaled_weights(job) && job->framework->sharding == SPP_SHARDING_MEGATRON)
+    spp_memory_add(sum, &weights_low, not_load, SPP_DTYPE_FP8, c->linear, 1, low_copies(job));
+  if (v->trains && r->weight_bytes == 4 && v->act != SPP_DTYPE_FP32 &&
+      job->framework->sharding == SPP_SHARDING_NONE && c->trainable >= c->linear)
+    spp_memory_add(sum, &weights_cast, SPP_LIVE(SPP_MOMENT_FORWARD) | SPP_LIVE(SPP_MOMENT_LOSS), v->act,
+                   c->linear, 1, 1);
+}
+
+/* A full fine-tune needs a second copy of the weights to compare with. */
+static void add_reference(const struct spp_memory_stage *s, const struct spp_states *r,
+                          struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  bool compares = v->job->mode == SPP_MODE_DPO || v->job->mode == SPP_MODE_GRPO;
+  if (!compares || spp_job_has_adapters(v->job) || spp_offload_params(v->layout->offload)) return;
+  int64_t elements = share(v->g, r->shard_weights, s->states.elements, s->states.expert_elements);
+  spp_memory_add(sum, &reference, SPP_LIVE_ALWAYS, v->act, elements, 1, 1);
+}
+
+static void add_gradients(const struct spp_memory_stage *s, const struct spp_states *r,
+                          struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_state_counts *c = &s->states;
+  bool away =
+      spp_offload_optimizer(v->layout->offload) && v->job->framework->sharding != SPP_SHARDING_MEGATRON;
+  if (away) return;
+  int64_t elements = share(v->g, r->shard_grads, c->trainable, c->trainable_expert);
+  unsigned live = not_load;
+  if (!v->grads_persist) {
+    live = SPP_LIVE(SPP_MOMENT_STEP) | (s->late ? SPP_LIVE_BACKWARD : 0);
+    if (!s->late && s->stage->last)
+      add_elements(v, sum, &head_grads, SPP_LIVE_BACKWARD, r->grad_bytes,
+                   share(v->g, r->shard_grads, v->head.trainable, 0));
+  }
+  add_elements(v, sum, &gradients, live, r->grad_bytes, elements);
+}
+
+static void add_optimizer(const struct spp_memory_stage *s, const struct spp_states *r,
+                          struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_state_counts *c = &s->states;
+  if (spp_offload_optimizer(v->layout->offload)) return;
+  int64_t local = share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
+  add_elements(v, sum, &master, not_load, r->master_bytes, local);
+  spp_memory_add_bytes(sum, &moments, not_load,
+                       share(v->g, r->shard_optimizer, c->optimizer_bytes, c->optimizer_expert_bytes));
+}
+
+/* Peak of the step itself. torch foreach AdamW makes one list as wide as one moment; DeepSpeed copies the
+ * partition's gradients to fp32 (stage_1_and_2.py). */
+static void add_step(const struct spp_memory_stage *s, const struct spp_states *r,
+                     struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_job *job = v->job;
+  const struct spp_state_counts *c = &s->states;
+  const unsigned step = SPP_LIVE(SPP_MOMENT_STEP);
+  if (spp_offload_optimizer(v->layout->offload)) return;
+  int64_t local = share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
+  add_elements(v, sum, &step_grads, step, r->step_extra_bytes, local);
+  bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
+  if (job->optimizer == SPP_OPTIMIZER_ADAMW && job->framework->optimizer_foreach && !galore)
+    add_elements(v, sum, &step_list, step, r->moment_bytes / 2, local);
+  if (job->optimizer == SPP_OPTIMIZER_MUON)
+    spp_memory_add(sum, &step_muon, step, SPP_DTYPE_BF16, c->largest_rows, c->largest_cols, 3);
+  if (galore) {
+    int64_t shorter = spp_min64(c->largest_rows, c->largest_cols);
+    spp_memory_add(sum, &step_svd, step, SPP_DTYPE_FP32, c->largest_rows, c->largest_cols, 1);
+    spp_memory_add(sum, &step_svd, step, SPP_DTYPE_FP32, c->largest_rows + c->largest_cols, shorter, 1);
+  }
+}
+
+void spp_memory_add_states(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_states *r = &v->regime;
+  add_weights(s, r, sum);
+  if (v->job->framework->loads_whole_model && r->shard_weights)
+    spp_memory_add(sum, &load_whole, SPP_LIVE(SPP_MOMENT_LOAD), v->act,
+                   spp_sat_add(s->states.elements, s->states.expert_elements), 1, 1);
+  if (!v->trains) return;
+  add_reference(s, r, sum);
+  add_gradients(s, r, sum);
+  add_optimizer(s, r, sum);
+  add_step(s, r, sum);
+}

@@ -1,0 +1,110 @@
+#include "base/num.h"
+#include "model/memory.h"
+
+static const struct {
+  const char *name, *label;
+} parts[SPP_PART_COUNT] = {
+    [SPP_PART_WEIGHTS] = {"weights", "weights"},
+    [SPP_PART_GRADIENTS] = {"gradients", "gradients"},
+    [SPP_PART_MASTER] = {"master", "fp32 master"},
+    [SPP_PART_OPTIMIZER] = {"optimizer", "optimizer"},
+    [SPP_PART_ACTIVATIONS] = {"activations", "activations"},
+    [SPP_PART_LAYER_INPUTS] = {"layer_inputs", "layer inputs"},
+    [SPP_PART_TRANSIENT] = {"transient", "transient"},
+    [SPP_PART_LOGITS] = {"logits", "logits and loss"},
+    [SPP_PART_KV_CACHE] = {"kv_cache", "KV cache"},
+    [SPP_PART_SHARDING_BUFFERS] = {"sharding_buffers", "sharding buffers"},
+    [SPP_PART_VISION] = {"vision", "vision tower"},
+    [SPP_PART_NCCL] = {"nccl", "NCCL"},
+    [SPP_PART_CONTEXT] = {"context", "CUDA context"},
+    [SPP_PART_ALLOCATOR] = {"allocator", "allocator"},
+};
+
+const char *spp_part_name(enum spp_part part) {
+  return parts[part].name;
+}
+const char *spp_part_label(enum spp_part part) {
+  return parts[part].label;
+}
+
+enum spp_phase spp_moment_phase(enum spp_moment moment) {
+  switch (moment) {
+  case SPP_MOMENT_LOAD: return SPP_PHASE_LOAD;
+  case SPP_MOMENT_FORWARD:
+  case SPP_MOMENT_LOSS: return SPP_PHASE_LOSS;
+  case SPP_MOMENT_STEP: return SPP_PHASE_STEP;
+  default: return SPP_PHASE_BACKWARD;
+  }
+}
+
+const char *spp_phase_name(enum spp_phase phase) {
+  static const char *const names[SPP_PHASE_COUNT] = {"load", "loss", "backward", "step"};
+  return names[phase];
+}
+
+static const char *const moments[SPP_MOMENT_COUNT] = {
+    [SPP_MOMENT_LOAD] = "load",
+    [SPP_MOMENT_FORWARD] = "forward",
+    [SPP_MOMENT_LOSS] = "loss",
+    [SPP_MOMENT_BACKWARD_MLP] = "backward of the MLP",
+    [SPP_MOMENT_BACKWARD_NORM] = "backward of a norm",
+    [SPP_MOMENT_BACKWARD_ATTENTION] = "backward of attention",
+    [SPP_MOMENT_BACKWARD_VISION] = "backward of the vision tower",
+    [SPP_MOMENT_STEP] = "optimizer step",
+};
+const char *spp_moment_name(enum spp_moment moment) {
+  return moments[moment];
+}
+
+/* Entries of equal tensor, shape and life are one line: layers of several kinds share their tensors. */
+static void note(struct spp_ledger *ledger, const struct spp_ledger_entry *entry) {
+  for (int i = ledger->count - 1; i >= 0; i--) {
+    struct spp_ledger_entry *old = &ledger->entries[i];
+    if (old->tensor != entry->tensor || old->live != entry->live || old->stage != entry->stage ||
+        old->dtype != entry->dtype || old->rows != entry->rows || old->cols != entry->cols)
+      continue;
+    old->copies = spp_sat_add(old->copies, entry->copies);
+    old->bytes = spp_sat_add(old->bytes, entry->bytes);
+    return;
+  }
+  if (ledger->count == SPP_LEDGER_MAX) {
+    ledger->overflow = true;
+    return;
+  }
+  ledger->entries[ledger->count++] = *entry;
+}
+
+static void account(struct spp_memory_sum *sum, enum spp_part part, unsigned live, int64_t bytes) {
+  if (live == SPP_LIVE_ALWAYS) {
+    sum->always[part] = spp_sat_add(sum->always[part], bytes);
+    return;
+  }
+  for (int m = 0; m < SPP_MOMENT_COUNT; m++)
+    if (live & SPP_LIVE(m)) sum->moment[m][part] = spp_sat_add(sum->moment[m][part], bytes);
+}
+
+static void emit(struct spp_memory_sum *sum, const struct spp_ledger_entry *entry) {
+  if (entry->bytes == 0 || entry->live == 0) return;
+  account(sum, entry->tensor->part, entry->live, entry->bytes);
+  if (sum->ledger) note(sum->ledger, entry);
+}
+
+void spp_memory_add(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live,
+                    enum spp_dtype dtype, int64_t rows, int64_t cols, int64_t copies) {
+  struct spp_ledger_entry entry = {tensor, dtype, rows, cols, copies, 0, live, sum->stage};
+  entry.bytes = spp_sat_mul(spp_sat_mul(spp_sat_mul(rows, cols), copies), spp_dtype_bytes(dtype));
+  emit(sum, &entry);
+}
+
+void spp_memory_add_bytes(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live,
+                          int64_t bytes) {
+  struct spp_ledger_entry entry = {tensor, SPP_DTYPE_INT8, bytes, 1, 1, bytes, live, sum->stage};
+  emit(sum, &entry);
+}
+
+int64_t spp_memory_total(const struct spp_memory_sum *sum, enum spp_moment moment) {
+  int64_t total = 0;
+  for (int p = 0; p < SPP_PART_COUNT; p++)
+    total = spp_sat_add(total, spp_sat_add(sum->always[p], sum->moment[moment][p]));
+  return total;
+}
