@@ -28,6 +28,7 @@ enum kind {
   KIND_PATHS, /* enum spp_loss_path[SPP_LOSS_CHOICE_COUNT] */
   KIND_STATES,
   KIND_RULES,
+  KIND_RULES_DROP,
   KIND_LAUNCH,
   KIND_SOURCES,
   KIND_EXTENDS
@@ -142,6 +143,7 @@ static const struct field fields[] = {
     REAL(comm_sm_slowdown),
     REAL(memory_sigma),
     REAL(time_sigma),
+    {"rules_drop", KIND_RULES_DROP, 0, 0, true},
     {"rules", KIND_RULES, 0, 0, false},
     {"launch", KIND_LAUNCH, 0, 0, false},
     {"sources", KIND_SOURCES, 0, 0, false},
@@ -345,23 +347,49 @@ static status read_rule(struct spp_json object, const char *version, struct spp_
   return SPP_OK;
 }
 
+static int find_rule(const struct spp_framework *f, int index) {
+  int i = 0;
+  while (i < f->rule_count && f->rules[i].index != index)
+    i++;
+  return i;
+}
+
+/* Rules inherited from the extended file stay; one with the same id is replaced. */
 static status read_rules(struct spp_json list, struct spp_framework *f, struct spp_diag *diag) {
   status s = spp_json_expect(list, SPP_JSON_ARRAY, diag);
-  if (s != SPP_OK) return s;
-  if (spp_json_size(list) > SPP_MAX_RULES)
-    return spp_json_refuse(list, "drop some", diag, "more than %d rules", SPP_MAX_RULES);
-  f->rule_count = 0;
-  for (struct spp_json item = spp_json_first(list); spp_json_kind(item) != SPP_JSON_ABSENT;
+  int inherited = f->rule_count;
+  for (struct spp_json item = spp_json_first(list); s == SPP_OK && spp_json_kind(item) != SPP_JSON_ABSENT;
        item = spp_json_next(item)) {
-    struct spp_framework_rule *rule = &f->rules[f->rule_count];
-    s = read_rule(item, f->version, rule, diag);
+    struct spp_framework_rule rule;
+    s = read_rule(item, f->version, &rule, diag);
     if (s != SPP_OK) return s;
-    for (int i = 0; i < f->rule_count; i++)
-      if (f->rules[i].index == rule->index)
-        return spp_json_refuse(item, "keep one", diag, "rule \"%s\" twice", rule->id);
-    f->rule_count++;
+    int at = find_rule(f, rule.index);
+    if (at >= inherited && at < f->rule_count)
+      return spp_json_refuse(item, "keep one", diag, "rule \"%s\" twice", rule.id);
+    if (at == SPP_MAX_RULES)
+      return spp_json_refuse(item, "drop some", diag, "more than %d rules", SPP_MAX_RULES);
+    f->rules[at] = rule;
+    if (at == f->rule_count) f->rule_count++;
   }
-  return SPP_OK;
+  return s;
+}
+
+/* Ids of inherited rules that do not hold here. */
+static status drop_rules(struct spp_json list, struct spp_framework *f, struct spp_diag *diag) {
+  status s = spp_json_expect(list, SPP_JSON_ARRAY, diag);
+  for (struct spp_json item = spp_json_first(list); s == SPP_OK && spp_json_kind(item) != SPP_JSON_ABSENT;
+       item = spp_json_next(item)) {
+    const char *id = "";
+    s = spp_json_string(item, &id, diag);
+    if (s != SPP_OK) return s;
+    int index = spp_rule_find(id), at = find_rule(f, index);
+    if (index < 0) return refuse_rule(item, id, diag);
+    if (at == f->rule_count)
+      return spp_json_refuse(item, "leave it out", diag, "rule \"%s\" is not inherited", id);
+    memmove(&f->rules[at], &f->rules[at + 1], sizeof f->rules[0] * (size_t)(f->rule_count - at - 1));
+    f->rule_count--;
+  }
+  return s;
 }
 
 /* "text" or {"when": condition, "text": words}. */
@@ -446,6 +474,7 @@ static status read_field(struct spp_json value, const struct field *field, struc
   case KIND_TYPES: return read_types(value, at, diag);
   case KIND_PATHS: return read_paths(value, at, diag);
   case KIND_STATES: return read_states(value, at, diag);
+  case KIND_RULES_DROP: return drop_rules(value, f, diag);
   case KIND_RULES: return read_rules(value, f, diag);
   case KIND_LAUNCH: return read_launch(value, f, diag);
   case KIND_SOURCES: return read_sources(value, f, diag);

@@ -2,6 +2,8 @@
 #ifndef SPP_TESTS_MODEL_FRAMEWORK_CASE_H
 #define SPP_TESTS_MODEL_FRAMEWORK_CASE_H
 
+#include <stdlib.h>
+
 #include "tests/expect.h"
 
 #include "model/layout.h"
