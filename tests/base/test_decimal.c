@@ -1,4 +1,5 @@
 #include "base/decimal.h"
+#include "tests/comma_locale.h"
 #include "tests/expect.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -41,10 +42,27 @@ static void decimals_print_by_digits_or_places(void **state) {
   expect_str(spp_decimal_fixed(41, 0, buf), "41");
 }
 
+static void decimals_do_not_follow_the_locale(void **state) {
+  (void)state;
+  char buf[32];
+  double value = 0;
+  if (!comma_locale_set()) skip();
+  expect_str(spp_decimal_print(0.25, 6, buf), "0.25");
+  expect_str(spp_decimal_print(1e30, 6, buf), "1e+30");
+  expect_str(spp_decimal_fixed(1234567.5, 1, buf), "1234567.5");
+  expect_true(spp_decimal_parse("0.25", 4, &value));
+  expect_rel(value, 0.25, 0);
+  expect_true(spp_decimal_parse("-1.5e2", 6, &value));
+  expect_rel(value, -150, 0);
+  expect_false(spp_decimal_parse("0,25", 4, &value));
+  comma_locale_reset();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(decimals_parse_strictly),
       cmocka_unit_test(decimals_print_by_digits_or_places),
+      cmocka_unit_test(decimals_do_not_follow_the_locale),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   return failed != 0;

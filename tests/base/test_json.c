@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "tests/comma_locale.h"
 #include "tests/expect.h"
 
 #include <stdlib.h>
@@ -318,6 +319,18 @@ static void valid_corners_of_the_grammar_are_taken(void **state) {
   }
 }
 
+static void numbers_do_not_follow_the_locale(void **state) {
+  (void)state;
+  double value = 0;
+  struct spp_diag diag;
+  if (!comma_locale_set()) skip();
+  struct spp_json_doc *doc = parse("[0.25]");
+  expect_status(spp_json_real(spp_json_at(spp_json_root(doc), 0), 0, 1, &value, &diag), SPP_OK, &diag);
+  comma_locale_reset();
+  expect_rel(value, 0.25, 0);
+  spp_json_free(doc);
+}
+
 static void text_need_not_end_in_nul(void **state) {
   (void)state;
   struct spp_json_doc *doc = NULL;
@@ -414,6 +427,7 @@ int main(void) {
       cmocka_unit_test(every_syntax_fault_is_refused_with_its_place),
       cmocka_unit_test(a_nul_byte_is_refused_wherever_it_stands),
       cmocka_unit_test(valid_corners_of_the_grammar_are_taken),
+      cmocka_unit_test(numbers_do_not_follow_the_locale),
       cmocka_unit_test(text_need_not_end_in_nul),
       cmocka_unit_test(duplicate_keys_are_refused_at_any_depth),
       cmocka_unit_test(nesting_ends_at_64),

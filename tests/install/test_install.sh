@@ -49,7 +49,7 @@ find_package(spplan 0.1 REQUIRED)
 add_executable(outside outside.c)
 target_link_libraries(outside spplan::spplan)
 END
-{ cmake -S "$work/outside" -B "$work/outside/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" &&
+{ cmake -S "$work/outside" -B "$work/outside/build" -G "$(value CMAKE_GENERATOR)" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" &&
   cmake --build "$work/outside/build"; } >"$work/outside.log" 2>&1 || { cat "$work/outside.log"; exit 1; }
 check find_package "$("$work/outside/build/outside")"
 
