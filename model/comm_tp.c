@@ -27,6 +27,14 @@ static void emit_pass(const struct spp_comm_context *c, struct spp_comm_op op, e
   if (layer_bytes) *layer_bytes = spp_sat_add(*layer_bytes, op.sent_bytes);
 }
 
+/* Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication (tensor_parallel/layers.py): the input's gather runs
+ * beside the input-gradient product, the reduction of that gradient beside the weight-gradient product. */
+static enum spp_overlap backward_overlap(const struct spp_comm_context *c, enum spp_overlap otherwise) {
+  bool wgrad = c->job->method == SPP_METHOD_FULL || c->job->method == SPP_METHOD_GALORE;
+  bool does = c->job->framework->sharding == SPP_SHARDING_MEGATRON && c->job->overlap != 0;
+  return wgrad && does ? SPP_OVERLAP_GEMM : otherwise;
+}
+
 /* One column-parallel + row-parallel pair (attention or MLP). Without sequence parallelism an all-reduce
  * after the row part and one of the input gradient; with it gathers and scatters, and the sharded input
  * gathered again for the weight gradient when those weights are trained. */
@@ -38,6 +46,7 @@ static void emit_pair(const struct spp_comm_context *c, const char *into, const 
     emit_pass(c, reduce, SPP_PASS_FORWARD, n.forward, forward_bytes);
     emit_pass(c, reduce, SPP_PASS_RECOMPUTE, n.recompute, NULL);
     reduce.what = into;
+    reduce.overlap = backward_overlap(c, reduce.overlap);
     emit_pass(c, reduce, SPP_PASS_BACKWARD, n.backward, backward_bytes);
     return;
   }
@@ -50,9 +59,11 @@ static void emit_pair(const struct spp_comm_context *c, const char *into, const 
   scatter.what = into;
   gather.what = out;
   emit_pass(c, gather, SPP_PASS_BACKWARD, n.backward, backward_bytes);
+  scatter.overlap = backward_overlap(c, scatter.overlap);
   emit_pass(c, scatter, SPP_PASS_BACKWARD, n.backward, backward_bytes);
   if (c->job->method != SPP_METHOD_FULL && c->job->method != SPP_METHOD_GALORE) return;
   gather.what = into; /* again, for the weight gradient */
+  gather.overlap = backward_overlap(c, gather.overlap);
   emit_pass(c, gather, SPP_PASS_BACKWARD, n.backward, backward_bytes);
 }
 

@@ -141,15 +141,21 @@ static double exposed_of(const struct spp_exposed *e, enum spp_group group, doub
   return sum * times + e->step_s[group];
 }
 
+/* Share of the SMs that communication takes from the compute beside it: NCCL runs one block per channel. */
+static double stolen_share(const struct spp_timing_context *c) {
+  const struct spp_framework *f = c->job->framework;
+  if (f->nccl_channels <= 0 || c->job->gpu->sms <= 0) return f->comm_sm_slowdown;
+  return spp_most(f->comm_sm_slowdown, spp_least(0.5, (double)f->nccl_channels / c->job->gpu->sms));
+}
+
 static void fill_parts(const struct spp_timing_context *c, const struct pipeline *p, const struct spp_exposed *e,
                        struct spp_time *time) {
-  const struct spp_framework *f = c->job->framework;
   double m = (double)c->g->m, layered = m * p->share, compute = 0, attention = 0;
   for (int pass = 0; pass < SPP_PASS_STEP; pass++) {
     compute += p->time.pass[pass].gemm_s + p->time.pass[pass].memory_s;
     attention += p->time.pass[pass].attention_s;
   }
-  time->compute_s = m * compute + f->comm_sm_slowdown * e->hidden_s;
+  time->compute_s = m * compute + stolen_share(c) * e->hidden_s;
   time->attention_s = m * attention;
   time->sp_exposed_s = exposed_of(e, SPP_GROUP_ULYSSES, layered) + exposed_of(e, SPP_GROUP_RING, layered);
   time->tp_exposed_s = exposed_of(e, SPP_GROUP_TP, layered);
@@ -159,7 +165,7 @@ static void fill_parts(const struct spp_timing_context *c, const struct pipeline
   time->pp_bubble_s = p->bubble_s;
   time->offload_exposed_s = spp_offload_exposed_s(c, &p->slowest, p->clock.forward_s, p->clock.backward_s);
   time->optimizer_s = p->optimizer_s;
-  time->host_s = m * p->clock.host_wait_s + f->host_s_per_step;
+  time->host_s = m * p->clock.host_wait_s + c->job->framework->host_s_per_step;
   time->step_s = time->compute_s + time->attention_s + time->sp_exposed_s + time->tp_exposed_s + time->pp_bubble_s +
                  time->pp_exposed_s + time->dp_exposed_s + time->ep_exposed_s + time->offload_exposed_s +
                  time->optimizer_s + time->host_s;

@@ -16,12 +16,18 @@ enum {
   ULYSSES_COPY_BYTES = 8,  /* one permuted copy before and one after each all-to-all */
   PERMUTE_BYTES = 8,       /* routed token read and written on the way to its expert and back */
   ROUTER_BYTES = 24,       /* softmax, top-k and their masks on fp32 scores */
-  LORA_KERNELS = 5,        /* dropout, A, B, scale, add */
+  FP8_CAST_BYTES = 4,      /* 16-bit operand read, 8-bit and transposed 8-bit written (Transformer Engine) */
+  LORA_KERNELS = 7,        /* cast, dropout, A, B, scale, cast back, add (huggingface/peft lora/layer.py) */
+  LORA_MODULES = 7,        /* all-linear: q, k, v, o, gate, up, down */
   LAYER_KERNELS = 55,      /* launches of one eager decoder layer: what host_s_per_layer was stated for */
+  MOE_KERNELS = 70,        /* router, top-k, permutation, dispatch, grouped products, combine (Megatron-LM moe_layer.py) */
   EXPERT_KERNELS = 9       /* launches of one expert of a python loop: index, three products, activation, scale, add */
 };
 static const double lora_bytes = 5, lora_dropout_bytes = 1.5; /* per element of (in + out): x read, output added; dropped copy */
-static const double dequant_bytes = 2.5;                      /* 4-bit weight read, 16-bit written */
+/* Bytes a weight costs to unpack: 4 bits read and 16 written (bitsandbytes). GPTQ's kernel runs at a tenth of the bandwidth:
+ * the length-independent part of QwenLM/Qwen README's Q-LoRA rows, 12 ps per weight and pass on A100 for 7B, 14B and 72B. */
+static const double dequant_bytes[SPP_QUANT_COUNT] = {
+    [SPP_QUANT_NF4] = 2.5, [SPP_QUANT_NF4_DOUBLE] = 2.5, [SPP_QUANT_GPTQ4] = 20, [SPP_QUANT_INT8] = 3};
 
 static void add_op(const struct spp_timing_context *c, struct spp_layer_time *t, const struct op_bytes *op,
                    enum spp_memory_kernel kind, double elements, double times) {
@@ -35,6 +41,10 @@ static void add_gemm(const struct spp_timing_context *c, struct spp_layer_time *
   const struct spp_kernel_rates *r = &c->rates;
   t->forward.gemm_s += spp_gemm_s(r, m, n, k);
   t->backward.gemm_s += r->dgrad_ratio * spp_gemm_s(r, m, k, n);
+  if (c->job->dtype == SPP_DTYPE_FP8) { /* inputs and output gradients are cast on their way in */
+    t->forward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, FP8_CAST_BYTES * m * k) + r->launch_s;
+    t->backward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, FP8_CAST_BYTES * m * n) + r->launch_s;
+  }
   if (c->base_trainable) t->wgrad_s += r->wgrad_ratio * spp_gemm_s(r, n, k, m);
 }
 
@@ -119,11 +129,11 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
   if (c->job->method != SPP_METHOD_LORA && c->job->method != SPP_METHOD_QLORA) return;
   double width = (double)(s->lora_split / g->tp + s->lora_replicated);
   double each = lora_bytes + (c->job->lora_dropout > 0 ? lora_dropout_bytes : 0);
-  const struct op_bytes adapter = {each, 2 * each, LORA_KERNELS * 7};
+  const struct op_bytes adapter = {each, 2 * each, LORA_KERNELS * LORA_MODULES};
   add_op(c, t, &adapter, SPP_MEMORY_EAGER, (double)g->tokens * width, 1);
   if (c->job->method != SPP_METHOD_QLORA) return;
   double packed = (double)(s->quantised / g->tp + s->quantised_expert / (g->ep * g->etp));
-  double unpack_s = spp_memory_s(&c->rates, SPP_MEMORY_EAGER, dequant_bytes * packed);
+  double unpack_s = spp_memory_s(&c->rates, SPP_MEMORY_EAGER, dequant_bytes[c->job->quant] * packed);
   t->forward.memory_s += unpack_s;
   t->backward.memory_s += unpack_s;
 }
@@ -131,9 +141,9 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
 static double host_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
   const struct spp_job *job = c->job;
   double kernels = LAYER_KERNELS;
-  if (job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA) kernels += LORA_KERNELS * 7;
-  if (kind->moe && c->eager && c->g->ep == 1) /* huggingface/transformers loops over the experts */
-    kernels += EXPERT_KERNELS * (double)job->arch->experts;
+  if (job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA) kernels += LORA_KERNELS * LORA_MODULES;
+  bool loops = c->eager && c->g->ep == 1; /* huggingface/transformers loops over the experts */
+  if (kind->moe) kernels += loops ? EXPERT_KERNELS * (double)job->arch->experts : MOE_KERNELS;
   return job->framework->host_s_per_layer * kernels / LAYER_KERNELS;
 }
 
