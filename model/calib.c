@@ -14,11 +14,8 @@ struct device_files {
 };
 
 static const char *const collective_keys[SPP_COLLECTIVE_COUNT] = {
-    [SPP_ALL_TO_ALL] = "all_to_all",
-    [SPP_SEND_RECV] = "send_recv",
-    [SPP_ALL_GATHER] = "all_gather",
-    [SPP_REDUCE_SCATTER] = "reduce_scatter",
-    [SPP_ALL_REDUCE] = "all_reduce",
+    [SPP_ALL_TO_ALL] = "all_to_all",         [SPP_SEND_RECV] = "send_recv",   [SPP_ALL_GATHER] = "all_gather",
+    [SPP_REDUCE_SCATTER] = "reduce_scatter", [SPP_ALL_REDUCE] = "all_reduce",
 };
 static const char *const memory_keys[SPP_MEMORY_KERNEL_COUNT] = {
     [SPP_MEMORY_STREAM] = "stream", [SPP_MEMORY_NORM] = "norm",       [SPP_MEMORY_ACTIVATION] = "activation",
@@ -36,11 +33,13 @@ static const struct {
 
 static const char *sibling(const struct spp_gpu *gpu) {
   size_t i = 0;
-  while (gpu->compute_capability < siblings[i].compute_capability) i++;
+  while (gpu->compute_capability < siblings[i].compute_capability)
+    i++;
   return siblings[i].calib;
 }
 
-/* A number in [min, max] under `key`; microseconds and the like are scaled. Stops at the first fault: *status keeps it. */
+/* A number in [min, max] under `key`; microseconds and the like are scaled. Stops at the first fault: *status
+ * keeps it. */
 static double number(struct spp_json object, const char *key, double min, double max, double scale,
                      enum spp_status *status, struct spp_diag *diag) {
   double value = 0;
@@ -48,7 +47,8 @@ static double number(struct spp_json object, const char *key, double min, double
   return value * scale;
 }
 
-static void read_gemm(struct spp_json v, struct spp_gemm_fit *fit, enum spp_status *status, struct spp_diag *diag) {
+static void read_gemm(struct spp_json v, struct spp_gemm_fit *fit, enum spp_status *status,
+                      struct spp_diag *diag) {
   fit->t0_s = number(v, "t0_us", 0, 1e4, 1e-6, status, diag);
   fit->efficiency = number(v, "efficiency", 1e-3, 1.2, 1, status, diag);
   fit->memory_efficiency = number(v, "memory_efficiency", 1e-3, 2, 1, status, diag);
@@ -57,7 +57,8 @@ static void read_gemm(struct spp_json v, struct spp_gemm_fit *fit, enum spp_stat
   fit->k_half = number(v, "k_half", 0, 1e5, 1, status, diag);
 }
 
-static void read_pass(struct spp_json v, struct spp_attention_pass *fit, enum spp_status *status, struct spp_diag *diag) {
+static void read_pass(struct spp_json v, struct spp_attention_pass *fit, enum spp_status *status,
+                      struct spp_diag *diag) {
   fit->t0_s = number(v, "t0_us", 0, 1e4, 1e-6, status, diag);
   fit->efficiency = number(v, "efficiency", 1e-4, 1.2, 1, status, diag);
   fit->tile_s = number(v, "tile_us", 0, 1e4, 1e-6, status, diag);
@@ -65,8 +66,8 @@ static void read_pass(struct spp_json v, struct spp_attention_pass *fit, enum sp
 }
 
 /* "fa2": {"64": {...}, "128": {...}}, or "sdpa": {"same_as": "fa2"}. */
-static void read_attention(struct spp_json kernels, int impl, struct spp_attention_fit fit[2], enum spp_status *status,
-                           struct spp_diag *diag) {
+static void read_attention(struct spp_json kernels, int impl, struct spp_attention_fit fit[2],
+                           enum spp_status *status, struct spp_diag *diag) {
   static const char *const widths[2] = {"64", "128"};
   struct spp_json v = spp_json_get(kernels, attention_keys[impl]);
   const char *same = NULL;
@@ -81,24 +82,27 @@ static void read_attention(struct spp_json kernels, int impl, struct spp_attenti
   }
 }
 
-static void read_collective(struct spp_json v, struct spp_collective_fit *fit, enum spp_status *status, struct spp_diag *diag) {
+static void read_collective(struct spp_json v, struct spp_collective_fit *fit, enum spp_status *status,
+                            struct spp_diag *diag) {
   fit->a0_s = number(v, "a0_us", 0, 1e5, 1e-6, status, diag);
   fit->a1_s = number(v, "a1_us", 0, 1e5, 1e-6, status, diag);
   fit->link_share = number(v, "link_share", 0, 1.5, 1, status, diag);
   fit->half_bytes = number(v, "half_mb", 0, 1e4, 1e6, status, diag);
 }
 
-static void read_collectives(struct spp_json v, struct spp_collective_fit fits[SPP_COLLECTIVE_COUNT], enum spp_status *status,
-                             struct spp_diag *diag) {
+static void read_collectives(struct spp_json v, struct spp_collective_fit fits[SPP_COLLECTIVE_COUNT],
+                             enum spp_status *status, struct spp_diag *diag) {
   for (int op = 0; op < SPP_COLLECTIVE_COUNT; op++)
     read_collective(spp_json_get(v, collective_keys[op]), &fits[op], status, diag);
 }
 
-static void read_fabric(struct spp_json root, struct spp_calib *calib, enum spp_status *status, struct spp_diag *diag) {
+static void read_fabric(struct spp_json root, struct spp_calib *calib, enum spp_status *status,
+                        struct spp_diag *diag) {
   read_collectives(spp_json_get(root, "pcie"), calib->pcie, status, diag);
   read_collectives(spp_json_get(root, "network"), calib->network, status, diag);
   calib->pcie_share = number(spp_json_get(root, "host_copy"), "pcie_share", 0.05, 1, 1, status, diag);
-  calib->host_memory_share = number(spp_json_get(root, "host_copy"), "host_memory_share", 0.05, 1, 1, status, diag);
+  calib->host_memory_share =
+      number(spp_json_get(root, "host_copy"), "host_memory_share", 0.05, 1, 1, status, diag);
 }
 
 static bool lists(struct spp_json names, const char *wanted) {
@@ -121,7 +125,8 @@ static void read_device(const struct device_files *files, const struct spp_gpu *
   struct spp_json attention = section(files, "attention"), nvls = section(files, "reduce_in_switch");
   calib->measured = lists(spp_json_get(files->own, "measured_on"), gpu->name);
   if (*status == SPP_OK)
-    *status = spp_json_real(section(files, calib->measured ? "sigma" : "sigma_borrowed"), 0.01, 1, &calib->sigma, diag);
+    *status = spp_json_real(section(files, calib->measured ? "sigma" : "sigma_borrowed"), 0.01, 1,
+                            &calib->sigma, diag);
   read_gemm(section(files, "gemm"), &calib->gemm, status, diag);
   calib->sustained = number(ratios, "sustained", 0.1, 1.2, 1, status, diag);
   calib->wgrad_ratio = number(ratios, "wgrad", 0.5, 3, 1, status, diag);
@@ -138,16 +143,19 @@ static void read_device(const struct device_files *files, const struct spp_gpu *
   if (spp_json_kind(nvls) == SPP_JSON_OBJECT) read_collective(nvls, &calib->reduce_in_switch, status, diag);
 }
 
-static enum spp_status load(const char *config_dir, const char *name, struct spp_json_doc **doc, struct spp_diag *diag) {
+static enum spp_status load(const char *config_dir, const char *name, struct spp_json_doc **doc,
+                            struct spp_diag *diag) {
   char path[PATH_BYTES];
   int length = snprintf(path, sizeof path, "%s/calib/%s.json", config_dir, name);
   if (length < 0 || (size_t)length >= sizeof path)
-    return spp_diag_set(diag, SPP_ERR_INPUT, config_dir, "use a shorter configuration folder", "path is too long");
+    return spp_diag_set(diag, SPP_ERR_INPUT, config_dir, "use a shorter configuration folder",
+                        "path is too long");
   return spp_json_load(path, doc, diag);
 }
 
 /* Opens the GPU's own file and, when it borrows, the lender's (which borrows from nobody). */
-static enum spp_status open_files(const char *config_dir, const char *name, struct device_files *files, struct spp_diag *diag) {
+static enum spp_status open_files(const char *config_dir, const char *name, struct device_files *files,
+                                  struct spp_diag *diag) {
   const char *lender = NULL;
   enum spp_status status = load(config_dir, name, &files->own_doc, diag);
   if (status != SPP_OK) return status;
@@ -159,8 +167,9 @@ static enum spp_status open_files(const char *config_dir, const char *name, stru
   return status;
 }
 
-enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu, const struct spp_cluster *cluster,
-                               struct spp_arena *arena, const struct spp_calib **calib, struct spp_diag *diag) {
+enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu,
+                               const struct spp_cluster *cluster, struct spp_arena *arena,
+                               const struct spp_calib **calib, struct spp_diag *diag) {
   const char *name = gpu->calib[0] ? gpu->calib : sibling(gpu);
   struct device_files files = {0};
   struct spp_json_doc *fabric = NULL;

@@ -1,6 +1,6 @@
-/* Constants of the time model, with their errors and sources: configs/calib/<name>.json. One set per GPU and kernel family,
- * never per run or model. Rates are shares of the datasheet figures of the GPU (efficiencies), so that a GPU without
- * measurements of its own borrows the shares of its generation. */
+/* Constants of the time model, with their errors and sources: configs/calib/<name>.json. One set per GPU and
+ * kernel family, never per run or model. Rates are shares of the datasheet figures of the GPU (efficiencies),
+ * so that a GPU without measurements of its own borrows the shares of its generation. */
 #ifndef SPP_MODEL_CALIB_H
 #define SPP_MODEL_CALIB_H
 
@@ -8,13 +8,13 @@
 #include "base/status.h"
 #include "model/comm.h"
 
-/* t = t0 + max(2 (m + m_half)(n + n_half)(k + k_half) / (e P), bytes / (b BW)): a roofline whose compute side saturates in
- * each dimension (m / (m + m_half) ...). */
+/* t = t0 + max(2 (m + m_half)(n + n_half)(k + k_half) / (e P), bytes / (b BW)): a roofline whose compute side
+ * saturates in each dimension (m / (m + m_half) ...). */
 struct spp_gemm_fit {
   double t0_s, efficiency, memory_efficiency, m_half, n_half, k_half;
 };
-/* t = t0 + F / (e P) + tile_s (S/1024)(D/128) + bytes / (b BW); F and bytes as the kernel counts them: backward F = 2.5 x
- * forward, bytes those of the forward. */
+/* t = t0 + F / (e P) + tile_s (S/1024)(D/128) + bytes / (b BW); F and bytes as the kernel counts them:
+ * backward F = 2.5 x forward, bytes those of the forward. */
 struct spp_attention_pass {
   double t0_s, efficiency, tile_s, memory_efficiency;
 };
@@ -38,23 +38,25 @@ struct spp_calib {
   bool measured; /* false: the shares of a sibling GPU on this GPU's datasheet */
   double sigma;  /* 1-sigma relative error of one kernel's time */
   struct spp_gemm_fit gemm;
-  double sustained;                    /* rate under a training load over the rate of a short benchmark (power, clocks, data) */
-  double wgrad_ratio, dgrad_ratio;     /* GEMM time of the backward halves over a forward of the same shape */
-  double grouped_gemm_ratio;           /* grouped (MoE) rate over dense */
-  double fp8_ratio;                    /* share of the fp8 peak reached over the share of the bf16 peak */
+  double sustained; /* rate under a training load over the rate of a short benchmark (power, clocks, data) */
+  double wgrad_ratio, dgrad_ratio; /* GEMM time of the backward halves over a forward of the same shape */
+  double grouped_gemm_ratio;       /* grouped (MoE) rate over dense */
+  double fp8_ratio;                /* share of the fp8 peak reached over the share of the bf16 peak */
   struct spp_attention_fit attention[SPP_ATTN_IMPL_COUNT][2]; /* head dim <= 64, > 64 */
-  struct spp_collective_fit link[SPP_COLLECTIVE_COUNT];    /* NVLink, xGMI: shares of gpu->link_bytes_per_s */
-  struct spp_collective_fit reduce_in_switch;              /* NVLS all-reduce; link_share 0 = none */
-  struct spp_collective_fit pcie[SPP_COLLECTIVE_COUNT];    /* no fast link: shares of gpu->pcie_bytes_per_s */
-  struct spp_collective_fit network[SPP_COLLECTIVE_COUNT]; /* a1: one hop between nodes; shares of the NIC's rate */
+  struct spp_collective_fit link[SPP_COLLECTIVE_COUNT]; /* NVLink, xGMI: shares of gpu->link_bytes_per_s */
+  struct spp_collective_fit reduce_in_switch;           /* NVLS all-reduce; link_share 0 = none */
+  struct spp_collective_fit pcie[SPP_COLLECTIVE_COUNT]; /* no fast link: shares of gpu->pcie_bytes_per_s */
+  struct spp_collective_fit
+      network[SPP_COLLECTIVE_COUNT];            /* a1: one hop between nodes; shares of the NIC's rate */
   double memory_share[SPP_MEMORY_KERNEL_COUNT]; /* of the datasheet bandwidth */
   double launch_s;                              /* gap one more kernel costs on the device */
   double pcie_share;                            /* host copies, of gpu->pcie_bytes_per_s */
   double host_memory_share;                     /* CPU Adam, of cluster->host_memory_bytes_per_s */
 };
-/* Reads <config_dir>/calib/fabric.json and the GPU's file (gpu->calib, or that of its generation when empty). Lives in `arena`.
- * Errors: SPP_ERR_INPUT naming file and JSON path. */
-enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu, const struct spp_cluster *cluster,
-                               struct spp_arena *arena, const struct spp_calib **calib, struct spp_diag *diag);
+/* Reads <config_dir>/calib/fabric.json and the GPU's file (gpu->calib, or that of its generation when empty).
+ * Lives in `arena`. Errors: SPP_ERR_INPUT naming file and JSON path. */
+enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu,
+                               const struct spp_cluster *cluster, struct spp_arena *arena,
+                               const struct spp_calib **calib, struct spp_diag *diag);
 
 #endif

@@ -6,20 +6,26 @@
 
 /* NVLS is chosen from this many GPUs on (NCCL 2.27 on an H200 box; see docs/time.md). */
 enum { NVLS_MIN_RANKS = 5 };
-/* Message latency (NCCL send/recv of 2 KiB) of the InfiniBand machines the hops were read for: microsoft/vidur h100_dgx. */
+/* Message latency (NCCL send/recv of 2 KiB) of the InfiniBand machines the hops were read for:
+ * microsoft/vidur h100_dgx. */
 static const double hop_fit_message_s = 17e-6;
 
-static double larger(double a, double b) { return a > b ? a : b; }
-static double smaller(double a, double b) { return a < b ? a : b; }
+static double larger(double a, double b) {
+  return a > b ? a : b;
+}
+static double smaller(double a, double b) {
+  return a < b ? a : b;
+}
 
-/* Members of a group that share one domain of `size` GPUs; groups are aligned blocks, as every launcher lays them out. */
+/* Members of a group that share one domain of `size` GPUs; groups are aligned blocks, as every launcher lays
+ * them out. */
 static int64_t members_in(int64_t size, int64_t ranks, int64_t stride) {
   int64_t local = stride >= size ? 1 : size / stride;
   return spp_max64(1, spp_min64(local, ranks));
 }
 
-void spp_placement_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster, int64_t ranks, int64_t stride,
-                           struct spp_placement *p) {
+void spp_placement_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster, int64_t ranks,
+                           int64_t stride, struct spp_placement *p) {
   int64_t node = spp_max64(1, spp_max64(cluster->gpus_per_node, cluster->domain_gpus));
   p->ranks = ranks;
   p->local = members_in(node, ranks, spp_max64(1, stride));
@@ -35,8 +41,9 @@ static double line_s(const struct spp_collective_fit *fit, double steps, double 
   return fit->a0_s + fit->a1_s * steps + (bytes + sqrt(fit->half_bytes * bytes)) / rate;
 }
 
-static double inside_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster, const struct spp_calib *calib,
-                       enum spp_collective op, const struct spp_placement *p, double bytes) {
+static double inside_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
+                       const struct spp_calib *calib, enum spp_collective op, const struct spp_placement *p,
+                       double bytes) {
   double steps = op == SPP_SEND_RECV ? 0 : (double)(p->local - 1);
   double ring;
   if (p->local <= 1) return 0;
@@ -48,10 +55,11 @@ static double inside_s(const struct spp_gpu *gpu, const struct spp_cluster *clus
   return smaller(ring, line_s(&calib->reduce_in_switch, 0, bytes, gpu->link_bytes_per_s));
 }
 
-/* Latency of a trip over the network: one message for send_recv and all-to-all, ring steps between nodes for gather-like
- * operations, a tree for all-reduce. The hop of the fit is scaled on slower fabrics by their message latency. */
-static double network_latency_s(const struct spp_cluster *cluster, const struct spp_calib *calib, enum spp_collective op,
-                                const struct spp_placement *p) {
+/* Latency of a trip over the network: one message for send_recv and all-to-all, ring steps between nodes for
+ * gather-like operations, a tree for all-reduce. The hop of the fit is scaled on slower fabrics by their
+ * message latency. */
+static double network_latency_s(const struct spp_cluster *cluster, const struct spp_calib *calib,
+                                enum spp_collective op, const struct spp_placement *p) {
   const struct spp_collective_fit *fit = &calib->network[op];
   double message = cluster->nic_latency_s > 0 ? cluster->nic_latency_s : hop_fit_message_s;
   double hops = op == SPP_ALL_REDUCE ? 2 * log2((double)p->domains) : (double)(p->domains - 1);
@@ -60,8 +68,8 @@ static double network_latency_s(const struct spp_cluster *cluster, const struct 
 }
 
 /* Bytes that cross one GPU's share of the NICs, and the share itself. */
-static double network_s(const struct spp_cluster *cluster, const struct spp_calib *calib, enum spp_collective op,
-                        const struct spp_placement *p, double bytes) {
+static double network_s(const struct spp_cluster *cluster, const struct spp_calib *calib,
+                        enum spp_collective op, const struct spp_placement *p, double bytes) {
   const struct spp_collective_fit *fit = &calib->network[op];
   double n = (double)p->ranks, q = (double)p->local, k = (double)p->domains;
   double share = cluster->nic_bytes_per_s_per_gpu, crossing = bytes, rate;
@@ -69,11 +77,13 @@ static double network_s(const struct spp_cluster *cluster, const struct spp_cali
   case SPP_ALL_TO_ALL: /* every remote rank is reached over the own share: (n-q)/n of the tensor */
     crossing = bytes * (n - q) / (n - 1);
     break;
-  case SPP_SEND_RECV: /* one pair crosses per boundary: it may use the idle shares of its neighbours, up to one NIC */
+  case SPP_SEND_RECV: /* one pair crosses per boundary: it may use the idle shares of its neighbours, up to
+                         one NIC */
     share = smaller(larger(cluster->nic_bytes_per_s, share), share * q);
     break;
   case SPP_ALL_GATHER:
-  case SPP_REDUCE_SCATTER: /* multi-rail ring: (n-1)/n of the tensor crosses each node boundary over q shares */
+  case SPP_REDUCE_SCATTER: /* multi-rail ring: (n-1)/n of the tensor crosses each node boundary over q shares
+                            */
     share *= q;
     break;
   case SPP_ALL_REDUCE: /* reduced inside the node first: 2 (k-1)/k of 1/q of the tensor per GPU */
@@ -86,8 +96,9 @@ static double network_s(const struct spp_cluster *cluster, const struct spp_cali
   return (crossing + sqrt(fit->half_bytes * crossing)) / rate;
 }
 
-double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster, const struct spp_calib *calib,
-                        enum spp_collective op, int64_t ranks, int64_t stride, double sent_bytes) {
+double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
+                        const struct spp_calib *calib, enum spp_collective op, int64_t ranks, int64_t stride,
+                        double sent_bytes) {
   struct spp_placement p;
   double inside, inside_bytes = sent_bytes;
   if (ranks <= 1 || sent_bytes <= 0) return 0;
@@ -96,5 +107,6 @@ double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *clu
   if (op == SPP_ALL_TO_ALL) inside_bytes *= (double)(p.local - 1) / (double)(ranks - 1);
   inside = op == SPP_SEND_RECV ? 0 : inside_s(gpu, cluster, calib, op, &p, inside_bytes);
   /* The two levels work at once on different parts of the tensor; the slower one sets the pace. */
-  return network_latency_s(cluster, calib, op, &p) + larger(inside, network_s(cluster, calib, op, &p, sent_bytes));
+  return network_latency_s(cluster, calib, op, &p) +
+         larger(inside, network_s(cluster, calib, op, &p, sent_bytes));
 }

@@ -1,7 +1,7 @@
-/* Time of one collective over a two-level machine: GPUs on a fast link (or PCIe) inside a domain, NICs between domains.
- * Form inside: t = a0 + a1 (n-1) + V/B (1 + sqrt(V0/V)), fitted on nccl-tests tables (ai-dynamo/aiconfigurator).
- * Between nodes: the NIC term of the hierarchical algorithm of NVIDIA/nccl src/graph/tuning.cc, each GPU owning its share of
- * the node's NICs. */
+/* Time of one collective over a two-level machine: GPUs on a fast link (or PCIe) inside a domain, NICs
+ * between domains. Form inside: t = a0 + a1 (n-1) + V/B (1 + sqrt(V0/V)), fitted on nccl-tests tables
+ * (ai-dynamo/aiconfigurator). Between nodes: the NIC term of the hierarchical algorithm of NVIDIA/nccl
+ * src/graph/tuning.cc, each GPU owning its share of the node's NICs. */
 #ifndef SPP_MODEL_COLLECTIVE_H
 #define SPP_MODEL_COLLECTIVE_H
 
@@ -14,12 +14,14 @@ struct spp_placement {
   int64_t domains; /* domains the group touches */
   bool fast;       /* the members of one domain talk over the fast link */
 };
-void spp_placement_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster, int64_t ranks, int64_t stride,
-                           struct spp_placement *placement);
+void spp_placement_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster, int64_t ranks,
+                           int64_t stride, struct spp_placement *placement);
 
-/* Seconds of one event. sent_bytes leave each GPU: all-gather and reduce-scatter (n-1)/n of the whole tensor, all-reduce
- * 2 (n-1)/n, all-to-all (n-1)/n of the local tensor, send_recv the message. One rank costs nothing. */
-double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster, const struct spp_calib *calib,
-                        enum spp_collective op, int64_t ranks, int64_t stride, double sent_bytes);
+/* Seconds of one event. sent_bytes leave each GPU: all-gather and reduce-scatter (n-1)/n of the whole tensor,
+ * all-reduce 2 (n-1)/n, all-to-all (n-1)/n of the local tensor, send_recv the message. One rank costs
+ * nothing. */
+double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
+                        const struct spp_calib *calib, enum spp_collective op, int64_t ranks, int64_t stride,
+                        double sent_bytes);
 
 #endif

@@ -1,7 +1,8 @@
-/* FLOPs of one step of the whole job. Weights: 2 per weight and token forward, 4 backward (2 when frozen); attention: causal
- * half (NVIDIA/Megatron-LM megatron/training/training.py num_floating_point_operations, which counts the embedding lookup as
- * nothing and the head once) or full (PaLM appendix B, pytorch/torchtitan models/utils.py). Executed: recompute repeated, and
- * flash backward 2.5 times its forward. */
+/* FLOPs of one step of the whole job. Weights: 2 per weight and token forward, 4 backward (2 when frozen);
+ * attention: causal half (NVIDIA/Megatron-LM megatron/training/training.py num_floating_point_operations,
+ * which counts the embedding lookup as nothing and the head once) or full (PaLM appendix B,
+ * pytorch/torchtitan models/utils.py). Executed: recompute repeated, and flash backward 2.5 times its
+ * forward. */
 #include "model/timing_internal.h"
 
 /* Causal attention FLOPs of one forward over a micro-batch, all layers, whole model (heads of all ranks). */
@@ -16,10 +17,12 @@ static double attention_forward(const struct spp_job *job, const struct spp_geom
 /* Times of the forward FLOPs of weights that run again inside backward. */
 static double weight_recompute(const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_params *p = &job->params;
-  double attention = (double)p->per_layer_attention, mlp = (double)spp_max64(p->per_dense_mlp, p->per_moe_mlp_active), share = 0;
+  double attention = (double)p->per_layer_attention,
+         mlp = (double)spp_max64(p->per_dense_mlp, p->per_moe_mlp_active), share = 0;
   if (layout->recompute == SPP_RECOMPUTE_FULL) {
     double layers = (double)job->arch->layers / (double)layout->pp;
-    return layout->recompute_layers == SPP_UNSET ? 1 : spp_least(1, (double)layout->recompute_layers / layers);
+    return layout->recompute_layers == SPP_UNSET ? 1
+                                                 : spp_least(1, (double)layout->recompute_layers / layers);
   }
   if (layout->recompute != SPP_RECOMPUTE_SELECTIVE) return 0;
   if (job->framework->selective_is_op_level) return 0.5;
@@ -43,27 +46,33 @@ static double adapter_elements(const struct spp_job *job) {
     const struct spp_weight_sums *s = &job->sums.kinds[k];
     double visited = a->experts > 0 ? (double)a->experts_per_token / (double)a->experts : 0;
     sum += (double)a->kinds[k].count *
-           ((double)(s->lora_split + s->lora_replicated) + visited * (double)s->lora_expert) * (double)job->lora_rank;
+           ((double)(s->lora_split + s->lora_replicated) + visited * (double)s->lora_expert) *
+           (double)job->lora_rank;
   }
   return sum;
 }
 
 void spp_flops_count(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *g,
                      double *causal, double *full, double *hardware) {
-  bool lora = job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA, trains = job->mode != SPP_MODE_INFER;
+  bool lora = job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA,
+       trains = job->mode != SPP_MODE_INFER;
   double tokens = (double)g->real_tokens, batches = (double)g->m * (double)g->dp;
   double forwards = job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO ? 2 : 1;
-  double weights = 2 * (double)job->params.gemm_per_token * tokens, attention = attention_forward(job, g) * batches;
+  double weights = 2 * (double)job->params.gemm_per_token * tokens,
+         attention = attention_forward(job, g) * batches;
   double adapters = lora ? 2 * adapter_elements(job) * tokens : 0;
   double tower = 2 * (double)spp_sums_dense(&job->sums.vision, 1) * (double)job->image_patches *
                  (double)g->sequences * batches * (job->vision_trainable && trains ? 3 : 1);
-  double weight_times = forwards + (trains ? (lora ? 1 : 2) : 0), attention_times = forwards + (trains ? 2 : 0);
+  double weight_times = forwards + (trains ? (lora ? 1 : 2) : 0),
+         attention_times = forwards + (trains ? 2 : 0);
   double ring = job->ring_impl == SPP_RING_SWIFT && g->sr > 1 && layout->sp_kind != SPP_SP_ALLGATHER ? 1 : 0;
-  *causal = weights * weight_times + adapters * (forwards + (trains ? 2 : 0)) + attention * attention_times + tower;
+  *causal =
+      weights * weight_times + adapters * (forwards + (trains ? 2 : 0)) + attention * attention_times + tower;
   *full = *causal + attention * attention_times;
   *hardware = *causal;
   if (!trains) return;
-  double head = (double)job->arch->vocab * (double)job->arch->hidden / (double)spp_max64(1, job->params.gemm_per_token);
+  double head =
+      (double)job->arch->vocab * (double)job->arch->hidden / (double)spp_max64(1, job->params.gemm_per_token);
   *hardware += weight_recompute(job, layout) * (weights * (1 - spp_least(1, head)) + adapters) +
                attention * (0.5 + ring + attention_recompute(job, layout));
 }

@@ -13,9 +13,12 @@ double spp_peak_flops(const struct spp_gpu *gpu, enum spp_dtype dtype) {
   return 0;
 }
 
-static double inverse(double rate) { return rate > 0 ? 1 / rate : 0; }
+static double inverse(double rate) {
+  return rate > 0 ? 1 / rate : 0;
+}
 
-static struct spp_attention_rate attention_rate(const struct spp_attention_pass *fit, double peak, double bytes_per_s) {
+static struct spp_attention_rate attention_rate(const struct spp_attention_pass *fit, double peak,
+                                                double bytes_per_s) {
   struct spp_attention_rate rate;
   rate.t0_s = fit->t0_s;
   rate.s_per_flop = inverse(fit->efficiency * peak);
@@ -24,16 +27,17 @@ static struct spp_attention_rate attention_rate(const struct spp_attention_pass 
   return rate;
 }
 
-void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster, const struct spp_calib *calib,
-                              enum spp_dtype dtype, enum spp_attention_impl attention, int64_t head_dim,
+void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
+                              const struct spp_calib *calib, enum spp_dtype dtype,
+                              enum spp_attention_impl attention, int64_t head_dim,
                               struct spp_kernel_rates *rates) {
   bool fp8 = dtype == SPP_DTYPE_FP8 && gpu->flops_per_s[SPP_DTYPE_FP8] > 0;
   double bandwidth = gpu->memory_bytes_per_s;
   double half_peak = spp_peak_flops(gpu, SPP_DTYPE_BF16);
   const struct spp_attention_fit *fit = &calib->attention[attention][head_dim > 64];
   rates->gemm_t0_s = calib->gemm.t0_s;
-  rates->gemm_s_per_flop =
-      inverse(calib->gemm.efficiency * calib->sustained * (fp8 ? calib->fp8_ratio : 1) * spp_peak_flops(gpu, dtype));
+  rates->gemm_s_per_flop = inverse(calib->gemm.efficiency * calib->sustained * (fp8 ? calib->fp8_ratio : 1) *
+                                   spp_peak_flops(gpu, dtype));
   rates->gemm_s_per_byte = inverse(calib->gemm.memory_efficiency * bandwidth);
   rates->m_half = calib->gemm.m_half;
   rates->n_half = calib->gemm.n_half;
@@ -44,13 +48,16 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
   rates->grouped_ratio = calib->grouped_gemm_ratio;
   rates->forward = attention_rate(&fit->forward, half_peak, bandwidth);
   rates->backward = attention_rate(&fit->backward, half_peak, bandwidth);
-  for (int i = 0; i < SPP_MEMORY_KERNEL_COUNT; i++) rates->memory_s_per_byte[i] = inverse(calib->memory_share[i] * bandwidth);
+  for (int i = 0; i < SPP_MEMORY_KERNEL_COUNT; i++)
+    rates->memory_s_per_byte[i] = inverse(calib->memory_share[i] * bandwidth);
   rates->launch_s = calib->launch_s;
   rates->pcie_s_per_byte = inverse(calib->pcie_share * gpu->pcie_bytes_per_s);
   rates->host_s_per_byte = inverse(calib->host_memory_share * cluster->host_memory_bytes_per_s);
 }
 
-static double larger(double a, double b) { return a > b ? a : b; }
+static double larger(double a, double b) {
+  return a > b ? a : b;
+}
 
 double spp_gemm_s(const struct spp_kernel_rates *r, double m, double n, double k) {
   double flops = 2 * (m + r->m_half) * (n + r->n_half) * (k + r->k_half);
@@ -62,9 +69,11 @@ double spp_grouped_gemm_s(const struct spp_kernel_rates *r, double groups, doubl
   double flops = 2 * (m + r->m_half) * (n + r->n_half) * (k + r->k_half);
   double bytes = r->gemm_element_bytes * (m * k + k * n + m * n);
   if (groups <= 1) return spp_gemm_s(r, m, n, k);
-  return r->gemm_t0_s + groups * larger(flops * r->gemm_s_per_flop / r->grouped_ratio, bytes * r->gemm_s_per_byte);
+  return r->gemm_t0_s +
+         groups * larger(flops * r->gemm_s_per_flop / r->grouped_ratio, bytes * r->gemm_s_per_byte);
 }
 
-double spp_attention_s(const struct spp_attention_rate *r, double flops, double span_tokens, double head_dim, double bytes) {
+double spp_attention_s(const struct spp_attention_rate *r, double flops, double span_tokens, double head_dim,
+                       double bytes) {
   return r->t0_s + flops * r->s_per_flop + span_tokens * head_dim * r->s_per_span + bytes * r->s_per_byte;
 }

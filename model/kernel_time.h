@@ -1,5 +1,6 @@
-/* Time of one kernel on one GPU. Pure arithmetic without division, powers or roots: rates are inverted once per prediction.
- * Forms and constants: docs/time.md; fitted on the tables of ai-dynamo/aiconfigurator, microsoft/vidur, Dao-AILab/flash-attention. */
+/* Time of one kernel on one GPU. Pure arithmetic without division, powers or roots: rates are inverted once
+ * per prediction. Forms and constants: docs/time.md; fitted on the tables of ai-dynamo/aiconfigurator,
+ * microsoft/vidur, Dao-AILab/flash-attention. */
 #ifndef SPP_MODEL_KERNEL_TIME_H
 #define SPP_MODEL_KERNEL_TIME_H
 
@@ -18,21 +19,25 @@ struct spp_kernel_rates {
   double pcie_s_per_byte, host_s_per_byte;
 };
 
-/* Peak FLOP/s of matrix products in the job's dtype: fp8 falls back to bf16, bf16 to fp16, fp16 to fp32 where absent. */
+/* Peak FLOP/s of matrix products in the job's dtype: fp8 falls back to bf16, bf16 to fp16, fp16 to fp32 where
+ * absent. */
 double spp_peak_flops(const struct spp_gpu *gpu, enum spp_dtype dtype);
-void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster, const struct spp_calib *calib,
-                              enum spp_dtype dtype, enum spp_attention_impl attention, int64_t head_dim,
+void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
+                              const struct spp_calib *calib, enum spp_dtype dtype,
+                              enum spp_attention_impl attention, int64_t head_dim,
                               struct spp_kernel_rates *rates);
 
 /* [m, k] x [k, n], times `groups` of them in one launch (1 = dense). */
 double spp_gemm_s(const struct spp_kernel_rates *rates, double m, double n, double k);
 double spp_grouped_gemm_s(const struct spp_kernel_rates *rates, double groups, double m, double n, double k);
 
-/* One call of a fused attention kernel. flops: useful ones (causal half counted as half); span_tokens: the longest row of keys
- * one query tile walks; bytes: q, k, v read and output written. */
-double spp_attention_s(const struct spp_attention_rate *rate, double flops, double span_tokens, double head_dim, double bytes);
+/* One call of a fused attention kernel. flops: useful ones (causal half counted as half); span_tokens: the
+ * longest row of keys one query tile walks; bytes: q, k, v read and output written. */
+double spp_attention_s(const struct spp_attention_rate *rate, double flops, double span_tokens,
+                       double head_dim, double bytes);
 
-static inline double spp_memory_s(const struct spp_kernel_rates *rates, enum spp_memory_kernel kind, double bytes) {
+static inline double spp_memory_s(const struct spp_kernel_rates *rates, enum spp_memory_kernel kind,
+                                  double bytes) {
   return bytes * rates->memory_s_per_byte[kind];
 }
 

@@ -10,7 +10,8 @@ static const double ten_percent_tail = 1.2815515655446004; /* standard normal qu
 static struct spp_timing_context make_context(const struct spp_job *job, const struct spp_layout *layout,
                                               const struct spp_geometry *geometry) {
   struct spp_timing_context c = {.job = job, .layout = layout, .g = geometry};
-  spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, job->dtype, job->attention, job->arch->head_dim, &c.rates);
+  spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, job->dtype, job->attention,
+                           job->arch->head_dim, &c.rates);
   c.eager = job->kernels == SPP_KERNELS_EAGER;
   c.trains = job->mode != SPP_MODE_INFER;
   c.base_trainable = c.trains && job->method != SPP_METHOD_LORA && job->method != SPP_METHOD_QLORA;
@@ -20,19 +21,21 @@ static struct spp_timing_context make_context(const struct spp_job *job, const s
 
 /* Share of a stage's layers that are recomputed. */
 static double recomputed_share(const struct spp_layout *layout, double layers) {
-  if (layout->recompute != SPP_RECOMPUTE_FULL || layout->recompute_layers == SPP_UNSET || layers <= 0) return 1;
+  if (layout->recompute != SPP_RECOMPUTE_FULL || layout->recompute_layers == SPP_UNSET || layers <= 0)
+    return 1;
   return spp_least(1, (double)layout->recompute_layers / layers);
 }
 
-static void add_part(const struct spp_timing_context *c, const struct spp_layer_time *t, double count, double recomputed,
-                     struct spp_stage_time *stage) {
+static void add_part(const struct spp_timing_context *c, const struct spp_layer_time *t, double count,
+                     double recomputed, struct spp_stage_time *stage) {
   spp_pass_add(&stage->pass[SPP_PASS_FORWARD], &t->forward, count * c->forwards);
   spp_pass_add(&stage->pass[SPP_PASS_RECOMPUTE], &t->recompute, count * recomputed);
   spp_pass_add(&stage->pass[SPP_PASS_BACKWARD], &t->backward, count);
   stage->wgrad_s += count * t->wgrad_s;
   stage->forward_host_s += count * c->forwards * t->host_s;
   if (c->trains)
-    stage->backward_host_s += count * t->host_s * (c->layout->recompute == SPP_RECOMPUTE_FULL ? 1 + recomputed : 1);
+    stage->backward_host_s +=
+        count * t->host_s * (c->layout->recompute == SPP_RECOMPUTE_FULL ? 1 + recomputed : 1);
 }
 
 /* What the model has to offer to stages: one layer of each kind, and the two ends. */
@@ -41,14 +44,15 @@ struct model_time {
 };
 
 static void count_model(const struct spp_timing_context *c, struct model_time *model) {
-  for (int k = 0; k < c->job->arch->kind_count; k++) spp_layer_time_count(c, k, &model->kinds[k]);
+  for (int k = 0; k < c->job->arch->kind_count; k++)
+    spp_layer_time_count(c, k, &model->kinds[k]);
   spp_embedding_time_count(c, &model->embedding);
   spp_loss_time_count(c, &model->loss);
   spp_vision_time_count(c, &model->vision);
 }
 
-static void count_stage(const struct spp_timing_context *c, const struct model_time *model, const struct spp_stage *stage,
-                        struct spp_stage_time *t) {
+static void count_stage(const struct spp_timing_context *c, const struct model_time *model,
+                        const struct spp_stage *stage, struct spp_stage_time *t) {
   *t = (struct spp_stage_time){.layers = (double)stage->layers};
   double recomputed = recomputed_share(c->layout, t->layers);
   for (int k = 0; k < c->job->arch->kind_count; k++)
@@ -58,12 +62,14 @@ static void count_stage(const struct spp_timing_context *c, const struct model_t
   if (stage->last) add_part(c, &model->loss, 1, 0, t);
 }
 
-/* One micro-batch of a stage on the clock: device with its exposed communication, or the host that launches it. */
+/* One micro-batch of a stage on the clock: device with its exposed communication, or the host that launches
+ * it. */
 struct stage_clock {
   double forward_s, backward_s, host_wait_s;
 };
 
-static struct stage_clock run_stage(const struct spp_stage_time *t, const struct spp_exposed *exposed, double share) {
+static struct stage_clock run_stage(const struct spp_stage_time *t, const struct spp_exposed *exposed,
+                                    double share) {
   struct stage_clock clock;
   double device[SPP_PASS_STEP];
   for (int pass = 0; pass < SPP_PASS_STEP; pass++) {
@@ -78,8 +84,9 @@ static struct stage_clock run_stage(const struct spp_stage_time *t, const struct
   return clock;
 }
 
-/* Fill and drain of one other stage's micro-batch. ZB-H1 fills with F + B - W, ZB-H2 with F + B - 2 W, B without weight
- * gradients (zero-bubble pipeline schedules; Megatron interleaving divides by the chunks per rank). */
+/* Fill and drain of one other stage's micro-batch. ZB-H1 fills with F + B - W, ZB-H2 with F + B - 2 W, B
+ * without weight gradients (zero-bubble pipeline schedules; Megatron interleaving divides by the chunks per
+ * rank). */
 static double bubble_share(const struct spp_layout *layout, double stage_s, double wgrad_s) {
   switch (layout->schedule) {
   case SPP_SCHEDULE_INTERLEAVED: return stage_s / (double)spp_max64(1, layout->vpp);
@@ -101,8 +108,8 @@ struct pipeline {
   double bubble_s, optimizer_s;
 };
 
-static void walk_stages(const struct spp_timing_context *c, const struct model_time *model, const struct spp_exposed *exposed,
-                        double counted_layers, struct pipeline *p) {
+static void walk_stages(const struct spp_timing_context *c, const struct model_time *model,
+                        const struct spp_exposed *exposed, double counted_layers, struct pipeline *p) {
   double slowest_s = -1, slowest_fill = 0;
   p->bubble_s = p->optimizer_s = 0;
   for (int64_t i = 0; i < c->g->pp; i++) {
@@ -137,7 +144,8 @@ static void counted_stage(const struct spp_timing_context *c, struct spp_stage *
 
 static double exposed_of(const struct spp_exposed *e, enum spp_group group, double times) {
   double sum = 0;
-  for (int pass = 0; pass < SPP_PASS_STEP; pass++) sum += e->pass_s[pass][group];
+  for (int pass = 0; pass < SPP_PASS_STEP; pass++)
+    sum += e->pass_s[pass][group];
   return sum * times + e->step_s[group];
 }
 
@@ -148,8 +156,8 @@ static double stolen_share(const struct spp_timing_context *c) {
   return spp_most(f->comm_sm_slowdown, spp_least(0.5, (double)f->nccl_channels / c->job->gpu->sms));
 }
 
-static void fill_parts(const struct spp_timing_context *c, const struct pipeline *p, const struct spp_exposed *e,
-                       struct spp_time *time) {
+static void fill_parts(const struct spp_timing_context *c, const struct pipeline *p,
+                       const struct spp_exposed *e, struct spp_time *time) {
   double m = (double)c->g->m, layered = m * p->share, compute = 0, attention = 0;
   for (int pass = 0; pass < SPP_PASS_STEP; pass++) {
     compute += p->time.pass[pass].gemm_s + p->time.pass[pass].memory_s;
@@ -166,23 +174,25 @@ static void fill_parts(const struct spp_timing_context *c, const struct pipeline
   time->offload_exposed_s = spp_offload_exposed_s(c, &p->slowest, p->clock.forward_s, p->clock.backward_s);
   time->optimizer_s = p->optimizer_s;
   time->host_s = m * p->clock.host_wait_s + c->job->framework->host_s_per_step;
-  time->step_s = time->compute_s + time->attention_s + time->sp_exposed_s + time->tp_exposed_s + time->pp_bubble_s +
-                 time->pp_exposed_s + time->dp_exposed_s + time->ep_exposed_s + time->offload_exposed_s +
-                 time->optimizer_s + time->host_s;
+  time->step_s = time->compute_s + time->attention_s + time->sp_exposed_s + time->tp_exposed_s +
+                 time->pp_bubble_s + time->pp_exposed_s + time->dp_exposed_s + time->ep_exposed_s +
+                 time->offload_exposed_s + time->optimizer_s + time->host_s;
 }
 
 static void fill_rates(const struct spp_timing_context *c, struct spp_time *time) {
   const struct spp_job *job = c->job;
   double gpus = (double)spp_layout_world(c->layout), step = time->step_s;
   double peak = spp_peak_flops(job->gpu, job->dtype) * gpus * step;
-  double sigma = sqrt(job->framework->time_sigma * job->framework->time_sigma + job->calib->sigma * job->calib->sigma);
+  double sigma =
+      sqrt(job->framework->time_sigma * job->framework->time_sigma + job->calib->sigma * job->calib->sigma);
   double spread = exp(ten_percent_tail * sigma);
   time->low_s = step / spread;
   time->high_s = step * spread;
   time->tokens_per_s = step > 0 ? (double)c->g->real_tokens / step : 0;
   time->tokens_per_s_per_gpu = time->tokens_per_s / gpus;
   time->samples_per_s = step > 0 ? (double)job->global_batch / step : 0;
-  spp_flops_count(job, c->layout, c->g, &time->model_flops_causal, &time->model_flops_full, &time->hardware_flops);
+  spp_flops_count(job, c->layout, c->g, &time->model_flops_causal, &time->model_flops_full,
+                  &time->hardware_flops);
   time->mfu_causal = peak > 0 ? time->model_flops_causal / peak : 0;
   time->mfu_full = peak > 0 ? time->model_flops_full / peak : 0;
   time->hfu = peak > 0 ? time->hardware_flops / peak : 0;
@@ -192,8 +202,8 @@ static void fill_rates(const struct spp_timing_context *c, struct spp_time *time
       time->tokens_per_s_per_gpu > 0 ? job->usd_per_gpu_hour / 3600 / time->tokens_per_s_per_gpu * 1e6 : 0;
 }
 
-void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
-                        struct spp_comm *comm, struct spp_time *time) {
+void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layout,
+                        const struct spp_geometry *geometry, struct spp_comm *comm, struct spp_time *time) {
   struct spp_timing_context c = make_context(job, layout, geometry);
   struct model_time model;
   struct spp_stage counted;

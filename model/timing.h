@@ -7,8 +7,8 @@
 struct spp_time {
   double step_s, low_s, high_s; /* 80 % interval */
   /* parts, seconds of one step; they sum to step_s */
-  double compute_s, attention_s, sp_exposed_s, tp_exposed_s, pp_bubble_s, pp_exposed_s, dp_exposed_s, ep_exposed_s,
-      offload_exposed_s, optimizer_s, host_s;
+  double compute_s, attention_s, sp_exposed_s, tp_exposed_s, pp_bubble_s, pp_exposed_s, dp_exposed_s,
+      ep_exposed_s, offload_exposed_s, optimizer_s, host_s;
   double tokens_per_s, tokens_per_s_per_gpu, samples_per_s;
   double model_flops_causal, model_flops_full, hardware_flops; /* of one step, whole job */
   double mfu_causal, mfu_full, hfu;
@@ -16,12 +16,13 @@ struct spp_time {
   double usd_per_million_tokens; /* 0 = no price */
 };
 /* Fills comm->ops[].time_s and exposed_s too. */
-void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
-                        struct spp_comm *comm, struct spp_time *time);
+void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layout,
+                        const struct spp_geometry *geometry, struct spp_comm *comm, struct spp_time *time);
 
-/* Model FLOPs of one step of the whole job by both conventions, and what the hardware executes (recompute, flash backward).
- * Sources: NVIDIA/Megatron-LM megatron/training/training.py (causal half), PaLM appendix B (full). */
-void spp_flops_count(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
-                     double *causal, double *full, double *hardware);
+/* Model FLOPs of one step of the whole job by both conventions, and what the hardware executes (recompute,
+ * flash backward). Sources: NVIDIA/Megatron-LM megatron/training/training.py (causal half), PaLM appendix B
+ * (full). */
+void spp_flops_count(const struct spp_job *job, const struct spp_layout *layout,
+                     const struct spp_geometry *geometry, double *causal, double *full, double *hardware);
 
 #endif

@@ -1,11 +1,12 @@
 /* Time of one attention layer: one kernel call, or the steps of a ring with their merges.
- * Sources: zhuzilin/ring-flash-attention zigzag_ring_flash_attn.py (every zigzag step costs two c x c blocks),
- * NVIDIA/TransformerEngine context_parallel.py, modelscope/ms-swift zigzag_ring_attn.py (backward repeats the forward ring). */
+ * Sources: zhuzilin/ring-flash-attention zigzag_ring_flash_attn.py (every zigzag step costs two c x c
+ * blocks), NVIDIA/TransformerEngine context_parallel.py, modelscope/ms-swift zigzag_ring_attn.py (backward
+ * repeats the forward ring). */
 #include "model/timing_internal.h"
 
 enum {
-  MERGE_BYTES = 12,   /* fp32 running output read and written, block output read, per element and step */
-  DKV_ADD_BYTES = 12, /* fp32 dK, dV of the travelling block read, added and written */
+  MERGE_BYTES = 12,     /* fp32 running output read and written, block output read, per element and step */
+  DKV_ADD_BYTES = 12,   /* fp32 dK, dV of the travelling block read, added and written */
   BACKWARD_FLOPS_X2 = 5 /* flash backward runs 5 products for the forward's 2 */
 };
 
@@ -28,14 +29,15 @@ static double head_width(const struct spp_arch *a) {
   return a->attention == SPP_ATTENTION_MLA ? (double)(a->qk_nope_dim + a->qk_rope_dim) : (double)a->head_dim;
 }
 
-/* Lock-step of a contiguous causal ring: the last rank computes sr - 1/2 full blocks where the mean is sr/2. */
+/* Lock-step of a contiguous causal ring: the last rank computes sr - 1/2 full blocks where the mean is sr/2.
+ */
 static double ring_imbalance(const struct spp_timing_context *c) {
   double sr = (double)c->g->sr;
   return c->job->framework->ring_zigzag ? 1 : (2 * sr - 1) / sr;
 }
 
-void spp_attention_time_count(const struct spp_timing_context *c, const struct spp_layer_kind *kind, double *forward_s,
-                              double *backward_s) {
+void spp_attention_time_count(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                              double *forward_s, double *backward_s) {
   const struct spp_geometry *g = c->g;
   const struct spp_kernel_rates *r = &c->rates;
   double e = (double)g->element_bytes, t = (double)g->tokens, sr = (double)g->sr, rep = (double)g->kv_repeat;
@@ -47,18 +49,21 @@ void spp_attention_time_count(const struct spp_timing_context *c, const struct s
     *backward_s = spp_attention_s(&r->backward, flops * BACKWARD_FLOPS_X2 / 2.0, span, head, bytes);
     return;
   }
-  if (c->layout->sp_kind == SPP_SP_ALLGATHER) { /* two chunks per rank, each against a prefix of the gathered K and V */
+  if (c->layout->sp_kind ==
+      SPP_SP_ALLGATHER) { /* two chunks per rank, each against a prefix of the gathered K and V */
     double gathered = e * t * sr * kv, copies = spp_memory_s(r, SPP_MEMORY_STREAM, 2 * gathered);
     bytes += gathered;
     *forward_s = r->forward.t0_s + copies + spp_attention_s(&r->forward, flops, span, head, bytes);
-    *backward_s =
-        r->backward.t0_s + 2 * copies + spp_attention_s(&r->backward, flops * BACKWARD_FLOPS_X2 / 2.0, span, head, bytes);
+    *backward_s = r->backward.t0_s + 2 * copies +
+                  spp_attention_s(&r->backward, flops * BACKWARD_FLOPS_X2 / 2.0, span, head, bytes);
     return;
   }
   double step_flops = flops / sr * ring_imbalance(c), merged = t * (double)g->o_width * MERGE_BYTES;
   double merge_s = spp_memory_s(r, SPP_MEMORY_ACTIVATION, merged) + r->launch_s;
   double add_s = spp_memory_s(r, SPP_MEMORY_ACTIVATION, merged + t * kv * DKV_ADD_BYTES) + 2 * r->launch_s;
   *forward_s = sr * spp_attention_s(&r->forward, step_flops, span / sr, head, bytes) + (sr - 1) * merge_s;
-  *backward_s = sr * (spp_attention_s(&r->backward, step_flops * BACKWARD_FLOPS_X2 / 2.0, span / sr, head, bytes) + add_s);
+  *backward_s =
+      sr *
+      (spp_attention_s(&r->backward, step_flops * BACKWARD_FLOPS_X2 / 2.0, span / sr, head, bytes) + add_s);
   if (c->job->ring_impl == SPP_RING_SWIFT) *backward_s += *forward_s;
 }

@@ -1,14 +1,16 @@
 /* Time of every collective of a step, and what of it compute does not hide.
- * A ring hop runs beside one attention step; tensor-parallel and expert exchanges beside matrix products; sharded states
- * beside the forward or backward of the neighbouring layers. Windows are summed over a pass, which for equal layers and steps
- * is the step-by-step max(compute, communication). */
+ * A ring hop runs beside one attention step; tensor-parallel and expert exchanges beside matrix products;
+ * sharded states beside the forward or backward of the neighbouring layers. Windows are summed over a pass,
+ * which for equal layers and steps is the step-by-step max(compute, communication). */
 #include "model/collective.h"
 #include "model/timing_internal.h"
 
-/* Share of a pass's matrix products that an exchange can hide under: pieces of a product overlap with the pieces of its own
- * collective (NVIDIA/TransformerEngine userbuffers), so the first piece of each stays bare. Assumption. */
+/* Share of a pass's matrix products that an exchange can hide under: pieces of a product overlap with the
+ * pieces of its own collective (NVIDIA/TransformerEngine userbuffers), so the first piece of each stays bare.
+ * Assumption. */
 static const double gemm_window_share = 0.8;
-/* DeepSpeed overlaps the exchange of one of q, k, v with the projection of the next: 2 of the 3 projections' exchanges. */
+/* DeepSpeed overlaps the exchange of one of q, k, v with the projection of the next: 2 of the 3 projections'
+ * exchanges. */
 static const double ulysses_window_share = 2.0 / 3;
 
 static int64_t ring_hops(const struct spp_timing_context *c, const struct spp_comm_op *op) {
@@ -16,7 +18,8 @@ static int64_t ring_hops(const struct spp_timing_context *c, const struct spp_co
   return spp_max64(1, op->messages / per_hop);
 }
 
-/* Frameworks cut the states into pieces: one layer at a time when weights are sharded, buckets of gradients otherwise. */
+/* Frameworks cut the states into pieces: one layer at a time when weights are sharded, buckets of gradients
+ * otherwise. */
 static double state_pieces(const struct spp_timing_context *c, const struct spp_comm_op *op, double layers) {
   const struct spp_framework *f = c->job->framework;
   double elements = (double)op->message_bytes / (double)c->g->element_bytes;
@@ -47,14 +50,15 @@ static bool inside_layers(const struct spp_comm_op *op) {
 }
 
 /* Compute of one micro-batch's pass that ops of a group may hide under. */
-static double window_s(const struct spp_timing_context *c, const struct spp_stage_time *stage, enum spp_pass pass,
-                       enum spp_group group) {
+static double window_s(const struct spp_timing_context *c, const struct spp_stage_time *stage,
+                       enum spp_pass pass, enum spp_group group) {
   const struct spp_pass_time *t = &stage->pass[pass];
   const struct spp_params *p = &c->job->params;
   double sr = (double)c->g->sr, attention, mlp;
   switch (group) {
   case SPP_GROUP_RING: /* sr - 1 hops run beside sr - 1 of the sr steps; TE's backward sends in every step */
-    return t->attention_s * (c->job->ring_impl == SPP_RING_TE && pass == SPP_PASS_BACKWARD ? 1 : (sr - 1) / sr);
+    return t->attention_s *
+           (c->job->ring_impl == SPP_RING_TE && pass == SPP_PASS_BACKWARD ? 1 : (sr - 1) / sr);
   case SPP_GROUP_ULYSSES:
     attention = (double)p->per_layer_attention;
     mlp = (double)spp_max64(p->per_dense_mlp, p->per_moe_mlp_active);
@@ -76,9 +80,10 @@ static double bare_share(const struct spp_timing_context *c, const struct spp_co
   return hops >= c->g->sr ? 1.0 / (double)hops : 0;
 }
 
-void spp_layer_exposure_count(const struct spp_timing_context *c, const struct spp_stage_time *stage, struct spp_comm *comm,
-                              struct spp_exposed *exposed) {
-  double m = (double)c->g->m, hideable[SPP_PASS_STEP][SPP_GROUP_COUNT] = {{0}}, kept[SPP_PASS_STEP][SPP_GROUP_COUNT];
+void spp_layer_exposure_count(const struct spp_timing_context *c, const struct spp_stage_time *stage,
+                              struct spp_comm *comm, struct spp_exposed *exposed) {
+  double m = (double)c->g->m, hideable[SPP_PASS_STEP][SPP_GROUP_COUNT] = {{0}},
+         kept[SPP_PASS_STEP][SPP_GROUP_COUNT];
   for (int i = 0; i < comm->count; i++) {
     struct spp_comm_op *op = &comm->ops[i];
     if (inside_layers(op)) hideable[op->pass][op->group] += op->time_s * (1 - bare_share(c, op)) / m;
@@ -87,7 +92,8 @@ void spp_layer_exposure_count(const struct spp_timing_context *c, const struct s
     for (int group = 0; group < SPP_GROUP_COUNT; group++) { /* kept: the share that stays exposed */
       double all = hideable[pass][group];
       kept[pass][group] =
-          all > 0 ? spp_positive(1 - window_s(c, stage, (enum spp_pass)pass, (enum spp_group)group) / all) : 0;
+          all > 0 ? spp_positive(1 - window_s(c, stage, (enum spp_pass)pass, (enum spp_group)group) / all)
+                  : 0;
     }
   for (int i = 0; i < comm->count; i++) {
     struct spp_comm_op *op = &comm->ops[i];
@@ -99,10 +105,10 @@ void spp_layer_exposure_count(const struct spp_timing_context *c, const struct s
   }
 }
 
-/* Sharded states hide under the layers of one pass: of every micro-batch, or of the one beside the step. All but the first
- * (forward) or last (backward) layer has a neighbour to hide under. */
-void spp_state_exposure_count(const struct spp_timing_context *c, double forward_s, double backward_s, double layers,
-                              struct spp_comm *comm, struct spp_exposed *exposed) {
+/* Sharded states hide under the layers of one pass: of every micro-batch, or of the one beside the step. All
+ * but the first (forward) or last (backward) layer has a neighbour to hide under. */
+void spp_state_exposure_count(const struct spp_timing_context *c, double forward_s, double backward_s,
+                              double layers, struct spp_comm *comm, struct spp_exposed *exposed) {
   double hideable[2] = {0, 0}, windows[2] = {0, 0}, kept[2], pass_s[2] = {forward_s, backward_s};
   for (int i = 0; i < comm->count; i++) {
     const struct spp_comm_op *op = &comm->ops[i];
@@ -112,11 +118,13 @@ void spp_state_exposure_count(const struct spp_timing_context *c, double forward
     hideable[side] += op->time_s;
     windows[side] = spp_most(windows[side], times * pass_s[side] * (layers - 1) / spp_most(1, layers));
   }
-  for (int side = 0; side < 2; side++) kept[side] = hideable[side] > 0 ? spp_positive(1 - windows[side] / hideable[side]) : 0;
+  for (int side = 0; side < 2; side++)
+    kept[side] = hideable[side] > 0 ? spp_positive(1 - windows[side] / hideable[side]) : 0;
   for (int i = 0; i < comm->count; i++) {
     struct spp_comm_op *op = &comm->ops[i];
     if (inside_layers(op)) continue;
-    if (op->overlap != SPP_OVERLAP_NONE) op->exposed_s = op->time_s * kept[op->overlap == SPP_OVERLAP_BACKWARD];
+    if (op->overlap != SPP_OVERLAP_NONE)
+      op->exposed_s = op->time_s * kept[op->overlap == SPP_OVERLAP_BACKWARD];
     exposed->step_s[op->group] += op->exposed_s;
     exposed->hidden_s += op->time_s - op->exposed_s;
   }

@@ -1,8 +1,8 @@
 /* What only the first or the last pipeline stage runs: embedding, head, loss, vision tower. */
 #include "model/timing_internal.h"
 
-/* Bytes per logit moved beside the head's products, derived from each path's operator list (docs/time.md). recomputed: the
- * head's product runs again in backward. */
+/* Bytes per logit moved beside the head's products, derived from each path's operator list (docs/time.md).
+ * recomputed: the head's product runs again in backward. */
 static const struct {
   double forward_bytes, backward_bytes;
   bool recomputed;
@@ -11,9 +11,8 @@ static const struct {
     [SPP_LOSS_SP_16BIT] = {4, 8, false},         /* the same on 16-bit logits */
     [SPP_LOSS_SP_CHUNKED] = {4, 8, false},       /* chunks of 16-bit logits, gradient in place */
     [SPP_LOSS_VOCAB_PARALLEL] = {20, 12, false}, /* fp32 copy, maximum, subtract, exp, sum; scale, cast */
-    [SPP_LOSS_FUSED_LINEAR] = {8, 0, false},     /* one fused kernel per chunk; gradients made in the forward */
-    [SPP_LOSS_TILED] = {16, 24, true},
-    [SPP_LOSS_CHUNKED] = {16, 24, true},
+    [SPP_LOSS_FUSED_LINEAR] = {8, 0, false}, /* one fused kernel per chunk; gradients made in the forward */
+    [SPP_LOSS_TILED] = {16, 24, true},           [SPP_LOSS_CHUNKED] = {16, 24, true},
     [SPP_LOSS_FP32_LOGITS] = {10, 10, false}, /* compiled: one pass each way over 16- and 32-bit logits */
 };
 enum { EMBEDDING_FORWARD_BYTES = 4, EMBEDDING_BACKWARD_BYTES = 12 };
@@ -68,5 +67,6 @@ void spp_vision_time_count(const struct spp_timing_context *c, struct spp_layer_
   if (!c->trains || !job->vision_trainable) return;
   t->backward.gemm_s = (c->rates.dgrad_ratio + c->rates.wgrad_ratio) * t->forward.gemm_s;
   t->wgrad_s = c->rates.wgrad_ratio * t->forward.gemm_s;
-  t->backward.attention_s = 2.5 * t->forward.attention_s * c->rates.backward.s_per_flop / c->rates.forward.s_per_flop;
+  t->backward.attention_s =
+      2.5 * t->forward.attention_s * c->rates.backward.s_per_flop / c->rates.forward.s_per_flop;
 }

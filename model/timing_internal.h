@@ -12,10 +12,10 @@ struct spp_timing_context {
   const struct spp_layout *layout;
   const struct spp_geometry *g;
   struct spp_kernel_rates rates;
-  bool eager;         /* norms, activations and rope as separate elementwise kernels */
-  bool trains;        /* there is a backward */
+  bool eager;          /* norms, activations and rope as separate elementwise kernels */
+  bool trains;         /* there is a backward */
   bool base_trainable; /* weight gradients of the base model */
-  double forwards;    /* forward passes per micro-batch: a DPO or GRPO reference model adds one */
+  double forwards;     /* forward passes per micro-batch: a DPO or GRPO reference model adds one */
 };
 
 /* Device time of one pass, by what runs. */
@@ -25,15 +25,16 @@ struct spp_pass_time {
 /* One decoder layer, one micro-batch. backward holds dgrad and wgrad, without recompute. */
 struct spp_layer_time {
   struct spp_pass_time forward, backward, recompute;
-  double wgrad_s;            /* part of backward.gemm_s */
-  double host_s;             /* what the host needs to launch one forward */
+  double wgrad_s; /* part of backward.gemm_s */
+  double host_s;  /* what the host needs to launch one forward */
 };
 void spp_layer_time_count(const struct spp_timing_context *c, int kind, struct spp_layer_time *time);
 
 /* Attention of one layer: forward and backward kernels of all ring steps, merges included. */
-void spp_attention_time_count(const struct spp_timing_context *c, const struct spp_layer_kind *kind, double *forward_s,
-                              double *backward_s);
-/* Sum of squared lengths a layer's window leaves of the micro-batch's (sliding: 2 L w - w^2 of L^2; chunked: L w). */
+void spp_attention_time_count(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                              double *forward_s, double *backward_s);
+/* Sum of squared lengths a layer's window leaves of the micro-batch's (sliding: 2 L w - w^2 of L^2; chunked:
+ * L w). */
 double spp_window_pairs(const struct spp_geometry *g, const struct spp_layer_kind *kind);
 
 /* Embedding (first stage), head and loss (last stage), vision tower (first stage). */
@@ -49,8 +50,8 @@ struct spp_stage_time {
   double layers;
 };
 
-/* Exposed communication. pass_s: one micro-batch of the stage the communication was counted for (SP, TP, EP and the
- * pipeline's sends); step_s: once a step (sharded states of all micro-batches, tied embedding). */
+/* Exposed communication. pass_s: one micro-batch of the stage the communication was counted for (SP, TP, EP
+ * and the pipeline's sends); step_s: once a step (sharded states of all micro-batches, tied embedding). */
 struct spp_exposed {
   double pass_s[SPP_PASS_STEP][SPP_GROUP_COUNT];
   double step_s[SPP_GROUP_COUNT];
@@ -59,26 +60,35 @@ struct spp_exposed {
 /* time_s of every op. layers: of the stage the ops belong to. */
 void spp_comm_time_count(const struct spp_timing_context *c, double layers, struct spp_comm *comm);
 /* exposed_s of the ops inside layers. */
-void spp_layer_exposure_count(const struct spp_timing_context *c, const struct spp_stage_time *stage, struct spp_comm *comm,
-                              struct spp_exposed *exposed);
-/* exposed_s of everything else; forward_s and backward_s: one micro-batch of the stage, exposed communication included. */
-void spp_state_exposure_count(const struct spp_timing_context *c, double forward_s, double backward_s, double layers,
+void spp_layer_exposure_count(const struct spp_timing_context *c, const struct spp_stage_time *stage,
                               struct spp_comm *comm, struct spp_exposed *exposed);
+/* exposed_s of everything else; forward_s and backward_s: one micro-batch of the stage, exposed communication
+ * included. */
+void spp_state_exposure_count(const struct spp_timing_context *c, double forward_s, double backward_s,
+                              double layers, struct spp_comm *comm, struct spp_exposed *exposed);
 
 /* Optimizer step of a stage: memory-bound on the GPU, or on the host when offloaded. */
 double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stage *stage);
 /* Host copies of a whole step that compute does not hide. forward_s, backward_s: as above. */
-double spp_offload_exposed_s(const struct spp_timing_context *c, const struct spp_stage *stage, double forward_s,
-                             double backward_s);
+double spp_offload_exposed_s(const struct spp_timing_context *c, const struct spp_stage *stage,
+                             double forward_s, double backward_s);
 
-static inline double spp_pass_sum(const struct spp_pass_time *t) { return t->gemm_s + t->memory_s + t->attention_s; }
+static inline double spp_pass_sum(const struct spp_pass_time *t) {
+  return t->gemm_s + t->memory_s + t->attention_s;
+}
 static inline void spp_pass_add(struct spp_pass_time *to, const struct spp_pass_time *t, double times) {
   to->gemm_s += times * t->gemm_s;
   to->memory_s += times * t->memory_s;
   to->attention_s += times * t->attention_s;
 }
-static inline double spp_positive(double x) { return x > 0 ? x : 0; }
-static inline double spp_least(double a, double b) { return a < b ? a : b; }
-static inline double spp_most(double a, double b) { return a > b ? a : b; }
+static inline double spp_positive(double x) {
+  return x > 0 ? x : 0;
+}
+static inline double spp_least(double a, double b) {
+  return a < b ? a : b;
+}
+static inline double spp_most(double a, double b) {
+  return a > b ? a : b;
+}
 
 #endif

@@ -1,31 +1,41 @@
-/* Device time of one decoder layer: matrix products by shape, attention, memory-bound kernels by bytes moved. */
+/* Device time of one decoder layer: matrix products by shape, attention, memory-bound kernels by bytes moved.
+ */
 #include "model/timing_internal.h"
 
 /* Bytes per element a memory-bound operation moves (16-bit activations), and kernels it launches.
- * Fused: what Liger, Apex or Transformer Engine read and write. Eager: torch operator by operator; norms run in fp32
- * (huggingface/transformers LlamaRMSNorm: upcast, square, mean, rsqrt, two products, cast). Derived from those operator lists. */
+ * Fused: what Liger, Apex or Transformer Engine read and write. Eager: torch operator by operator; norms run
+ * in fp32 (huggingface/transformers LlamaRMSNorm: upcast, square, mean, rsqrt, two products, cast). Derived
+ * from those operator lists. */
 struct op_bytes {
   double forward, backward, launches;
 };
-static const struct op_bytes norm_ops[2] = {[SPP_KERNELS_EAGER] = {22, 34, 7}, [SPP_KERNELS_FUSED] = {4, 8, 1}};
-static const struct op_bytes rope_ops[2] = {[SPP_KERNELS_EAGER] = {16, 16, 5}, [SPP_KERNELS_FUSED] = {4, 4, 1}};
-static const struct op_bytes gated_ops[2] = {[SPP_KERNELS_EAGER] = {10, 18, 2}, [SPP_KERNELS_FUSED] = {6, 10, 1}};
+static const struct op_bytes norm_ops[2] = {
+    [SPP_KERNELS_EAGER] = {22, 34, 7}, [SPP_KERNELS_FUSED] = {4, 8, 1}};
+static const struct op_bytes rope_ops[2] = {
+    [SPP_KERNELS_EAGER] = {16, 16, 5}, [SPP_KERNELS_FUSED] = {4, 4, 1}};
+static const struct op_bytes gated_ops[2] = {
+    [SPP_KERNELS_EAGER] = {10, 18, 2}, [SPP_KERNELS_FUSED] = {6, 10, 1}};
 static const struct op_bytes plain_ops = {4, 6, 1};
 static const struct op_bytes residual_ops = {6, 6, 1};
 enum {
-  ULYSSES_COPY_BYTES = 8,  /* one permuted copy before and one after each all-to-all */
-  PERMUTE_BYTES = 8,       /* routed token read and written on the way to its expert and back */
-  ROUTER_BYTES = 24,       /* softmax, top-k and their masks on fp32 scores */
-  FP8_CAST_BYTES = 4,      /* 16-bit operand read, 8-bit and transposed 8-bit written (Transformer Engine) */
-  LORA_KERNELS = 7,        /* cast, dropout, A, B, scale, cast back, add (huggingface/peft lora/layer.py) */
-  LORA_MODULES = 7,        /* all-linear: q, k, v, o, gate, up, down */
-  LAYER_KERNELS = 55,      /* launches of one eager decoder layer: what host_s_per_layer was stated for */
-  MOE_KERNELS = 70,        /* router, top-k, permutation, dispatch, grouped products, combine (Megatron-LM moe_layer.py) */
-  EXPERT_KERNELS = 9       /* launches of one expert of a python loop: index, three products, activation, scale, add */
+  ULYSSES_COPY_BYTES = 8, /* one permuted copy before and one after each all-to-all */
+  PERMUTE_BYTES = 8,      /* routed token read and written on the way to its expert and back */
+  ROUTER_BYTES = 24,      /* softmax, top-k and their masks on fp32 scores */
+  FP8_CAST_BYTES = 4,     /* 16-bit operand read, 8-bit and transposed 8-bit written (Transformer Engine) */
+  LORA_KERNELS = 7,       /* cast, dropout, A, B, scale, cast back, add (huggingface/peft lora/layer.py) */
+  LORA_MODULES = 7,       /* all-linear: q, k, v, o, gate, up, down */
+  LAYER_KERNELS = 55,     /* launches of one eager decoder layer: what host_s_per_layer was stated for */
+  MOE_KERNELS =
+      70, /* router, top-k, permutation, dispatch, grouped products, combine (Megatron-LM moe_layer.py) */
+  EXPERT_KERNELS =
+      9 /* launches of one expert of a python loop: index, three products, activation, scale, add */
 };
-static const double lora_bytes = 5, lora_dropout_bytes = 1.5; /* per element of (in + out): x read, output added; dropped copy */
-/* Bytes a weight costs to unpack: 4 bits read and 16 written (bitsandbytes). GPTQ's kernel runs at a tenth of the bandwidth:
- * the length-independent part of QwenLM/Qwen README's Q-LoRA rows, 12 ps per weight and pass on A100 for 7B, 14B and 72B. */
+static const double lora_bytes = 5,
+                    lora_dropout_bytes =
+                        1.5; /* per element of (in + out): x read, output added; dropped copy */
+/* Bytes a weight costs to unpack: 4 bits read and 16 written (bitsandbytes). GPTQ's kernel runs at a tenth of
+ * the bandwidth: the length-independent part of QwenLM/Qwen README's Q-LoRA rows, 12 ps per weight and pass
+ * on A100 for 7B, 14B and 72B. */
 static const double dequant_bytes[SPP_QUANT_COUNT] = {
     [SPP_QUANT_NF4] = 2.5, [SPP_QUANT_NF4_DOUBLE] = 2.5, [SPP_QUANT_GPTQ4] = 20, [SPP_QUANT_INT8] = 3};
 
@@ -37,7 +47,8 @@ static void add_op(const struct spp_timing_context *c, struct spp_layer_time *t,
   t->backward.memory_s += spp_memory_s(&c->rates, kind, op->backward * scale) + launch;
 }
 
-static void add_gemm(const struct spp_timing_context *c, struct spp_layer_time *t, double m, double n, double k) {
+static void add_gemm(const struct spp_timing_context *c, struct spp_layer_time *t, double m, double n,
+                     double k) {
   const struct spp_kernel_rates *r = &c->rates;
   t->forward.gemm_s += spp_gemm_s(r, m, n, k);
   t->backward.gemm_s += r->dgrad_ratio * spp_gemm_s(r, m, k, n);
@@ -48,22 +59,27 @@ static void add_gemm(const struct spp_timing_context *c, struct spp_layer_time *
   if (c->base_trainable) t->wgrad_s += r->wgrad_ratio * spp_gemm_s(r, n, k, m);
 }
 
-static void add_expert_gemm(const struct spp_timing_context *c, struct spp_layer_time *t, double n, double k) {
+static void add_expert_gemm(const struct spp_timing_context *c, struct spp_layer_time *t, double n,
+                            double k) {
   const struct spp_arch *a = c->job->arch;
   const struct spp_geometry *g = c->g;
   double groups = (double)spp_max64(1, a->experts / g->ep);
   double rows = (double)(g->tokens * a->experts_per_token * g->etp) / (double)g->tp / groups;
   t->forward.gemm_s += spp_grouped_gemm_s(&c->rates, groups, rows, n, k);
   t->backward.gemm_s += c->rates.dgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, rows, k, n);
-  if (c->base_trainable) t->wgrad_s += c->rates.wgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, n, k, rows);
+  if (c->base_trainable)
+    t->wgrad_s += c->rates.wgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, n, k, rows);
 }
 
-/* Matrices that share their input and their cut run as one product under fused kernels (q, k, v; gate, up). */
+/* Matrices that share their input and their cut run as one product under fused kernels (q, k, v; gate, up).
+ */
 static bool joins(const struct spp_weight *a, const struct spp_weight *b) {
-  return b->linear && a->role == b->role && a->cols == b->cols && a->split == b->split && a->split == SPP_SPLIT_OUTPUT;
+  return b->linear && a->role == b->role && a->cols == b->cols && a->split == b->split &&
+         a->split == SPP_SPLIT_OUTPUT;
 }
 
-static void add_weights(const struct spp_timing_context *c, const struct spp_layer_kind *kind, struct spp_layer_time *t) {
+static void add_weights(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                        struct spp_layer_time *t) {
   double m = (double)c->g->tokens, tp = (double)c->g->tp, etp = (double)c->g->etp;
   for (int i = 0; i < kind->weight_count; i++) {
     const struct spp_weight *w = &kind->weights[i];
@@ -84,11 +100,13 @@ static void add_weights(const struct spp_timing_context *c, const struct spp_lay
   }
 }
 
-static void add_mlp_kernels(const struct spp_timing_context *c, const struct spp_layer_kind *kind, struct spp_layer_time *t) {
+static void add_mlp_kernels(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                            struct spp_layer_time *t) {
   const struct spp_arch *a = c->job->arch;
   const struct spp_geometry *g = c->g;
   double tokens = (double)g->tokens, tp = (double)g->tp;
-  const struct op_bytes *act = a->mlp == SPP_MLP_PLAIN ? &plain_ops : &gated_ops[c->eager ? SPP_KERNELS_EAGER : SPP_KERNELS_FUSED];
+  const struct op_bytes *act =
+      a->mlp == SPP_MLP_PLAIN ? &plain_ops : &gated_ops[c->eager ? SPP_KERNELS_EAGER : SPP_KERNELS_FUSED];
   enum spp_memory_kernel kernel = c->eager ? SPP_MEMORY_EAGER : SPP_MEMORY_ACTIVATION;
   if (!kind->moe) {
     add_op(c, t, act, kernel, tokens * (double)a->ffn / tp, 1);
@@ -97,12 +115,14 @@ static void add_mlp_kernels(const struct spp_timing_context *c, const struct spp
   double routed = tokens * (double)(a->experts_per_token * g->etp) / tp;
   const struct op_bytes permute = {PERMUTE_BYTES, PERMUTE_BYTES, 4}, router = {ROUTER_BYTES, ROUTER_BYTES, 8};
   add_op(c, t, act, kernel, routed * (double)a->expert_ffn / (double)g->etp, 1);
-  add_op(c, t, act, kernel, tokens * (double)(a->shared_experts * a->shared_expert_ffn) / tp, a->shared_experts > 0);
+  add_op(c, t, act, kernel, tokens * (double)(a->shared_experts * a->shared_expert_ffn) / tp,
+         a->shared_experts > 0);
   add_op(c, t, &permute, SPP_MEMORY_PERMUTE, routed * (double)a->hidden, 1);
   add_op(c, t, &router, SPP_MEMORY_EAGER, (double)(g->stream_tokens * a->experts), 1);
 }
 
-static void add_memory_kernels(const struct spp_timing_context *c, const struct spp_layer_kind *kind, struct spp_layer_time *t) {
+static void add_memory_kernels(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                               struct spp_layer_time *t) {
   const struct spp_arch *a = c->job->arch;
   const struct spp_geometry *g = c->g;
   enum spp_kernels k = c->eager ? SPP_KERNELS_EAGER : SPP_KERNELS_FUSED;
@@ -122,7 +142,8 @@ static void add_memory_kernels(const struct spp_timing_context *c, const struct 
   }
 }
 
-/* Adapters are narrow: their products move bytes, they do not compute. Quantised bases are unpacked for every pass. */
+/* Adapters are narrow: their products move bytes, they do not compute. Quantised bases are unpacked for every
+ * pass. */
 static void add_adapters(const struct spp_timing_context *c, int kind, struct spp_layer_time *t) {
   const struct spp_weight_sums *s = &c->job->sums.kinds[kind];
   const struct spp_geometry *g = c->g;
@@ -141,14 +162,15 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
 static double host_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
   const struct spp_job *job = c->job;
   double kernels = LAYER_KERNELS;
-  if (job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA) kernels += LORA_KERNELS * LORA_MODULES;
+  if (job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA)
+    kernels += LORA_KERNELS * LORA_MODULES;
   bool loops = c->eager && c->g->ep == 1; /* huggingface/transformers loops over the experts */
   if (kind->moe) kernels += loops ? EXPERT_KERNELS * (double)job->arch->experts : MOE_KERNELS;
   return job->framework->host_s_per_layer * kernels / LAYER_KERNELS;
 }
 
-/* What a selectively recomputed layer repeats. Megatron-LM names modules; torchtitan keeps every second matrix product
- * (pytorch/torchtitan activation_checkpoint.py). */
+/* What a selectively recomputed layer repeats. Megatron-LM names modules; torchtitan keeps every second
+ * matrix product (pytorch/torchtitan activation_checkpoint.py). */
 static void selective_recompute(const struct spp_timing_context *c, struct spp_layer_time *t) {
   unsigned modules = c->layout->recompute_modules;
   const struct spp_params *p = &c->job->params;

@@ -1,10 +1,10 @@
-/* The optimizer step and what offloading adds. Memory bound: every byte of states, gradients and weights moves once.
- * Sources: torch.optim.AdamW (foreach: one pass per operator), deepspeedai/DeepSpeed csrc/adam/cpu_adam.cpp,
- * runtime/zero/stage_1_and_2.py (offload copies). */
+/* The optimizer step and what offloading adds. Memory bound: every byte of states, gradients and weights
+ * moves once. Sources: torch.optim.AdamW (foreach: one pass per operator), deepspeedai/DeepSpeed
+ * csrc/adam/cpu_adam.cpp, runtime/zero/stage_1_and_2.py (offload copies). */
 #include "model/timing_internal.h"
 
-/* torch foreach AdamW reads and writes fp32 lists operator by operator: decay 8, lerp 12, mul 8, addcmul 12, sqrt 8, div 8,
- * add 8, addcdiv 16 = 80 bytes where one fused pass moves 28. Derived. */
+/* torch foreach AdamW reads and writes fp32 lists operator by operator: decay 8, lerp 12, mul 8, addcmul 12,
+ * sqrt 8, div 8, add 8, addcdiv 16 = 80 bytes where one fused pass moves 28. Derived. */
 static const double foreach_passes = 80.0 / 28;
 
 static bool trains_base(const struct spp_timing_context *c) {
@@ -12,7 +12,8 @@ static bool trains_base(const struct spp_timing_context *c) {
 }
 
 /* Elements of one group of weights that one rank updates. */
-static double local_elements(const struct spp_timing_context *c, const struct spp_weight_sums *s, bool sharded) {
+static double local_elements(const struct spp_timing_context *c, const struct spp_weight_sums *s,
+                             bool sharded) {
   const struct spp_geometry *g = c->g;
   double dense_group = sharded ? (double)spp_max64(1, g->shard_group) : 1;
   double expert_group = sharded ? (double)spp_max64(1, g->expert_shard_group) : 1;
@@ -20,17 +21,20 @@ static double local_elements(const struct spp_timing_context *c, const struct sp
   if (!trains_base(c))
     return (double)spp_sums_lora_dense(s, g->tp, rank) / dense_group +
            (double)spp_sums_lora_expert(s, g->ep, g->etp, rank) / expert_group;
-  return (double)spp_sums_dense(s, g->tp) / dense_group + (double)spp_sums_expert(s, g->ep, g->etp) / expert_group;
+  return (double)spp_sums_dense(s, g->tp) / dense_group +
+         (double)spp_sums_expert(s, g->ep, g->etp) / expert_group;
 }
 
-static double stage_elements(const struct spp_timing_context *c, const struct spp_stage *stage, bool sharded) {
+static double stage_elements(const struct spp_timing_context *c, const struct spp_stage *stage,
+                             bool sharded) {
   const struct spp_job *job = c->job;
   double sum = 0;
   for (int k = 0; k < job->arch->kind_count; k++)
     sum += (double)stage->kind_layers[k] * local_elements(c, &job->sums.kinds[k], sharded);
   if (stage->first) sum += local_elements(c, &job->sums.embedding, sharded);
   if (stage->first && job->vision_trainable) sum += local_elements(c, &job->sums.vision, sharded);
-  if (stage->last) sum += local_elements(c, &job->sums.head, sharded) + local_elements(c, &job->sums.other, sharded);
+  if (stage->last)
+    sum += local_elements(c, &job->sums.head, sharded) + local_elements(c, &job->sums.other, sharded);
   return sum;
 }
 
@@ -47,8 +51,8 @@ static double moment_bytes(const struct spp_job *job, const struct spp_states *s
   return 0;
 }
 
-/* Read and written per local parameter: moments and master twice, gradient once, 16-bit weight written; norm clipping reads
- * the gradient and scales it (3 times its bytes). */
+/* Read and written per local parameter: moments and master twice, gradient once, 16-bit weight written; norm
+ * clipping reads the gradient and scales it (3 times its bytes). */
 static double step_bytes(const struct spp_timing_context *c) {
   const struct spp_states *s = &c->job->framework->states[c->layout->zero];
   double grad = c->job->grads_bytes != SPP_UNSET ? c->job->grads_bytes : s->grad_bytes;
@@ -74,11 +78,11 @@ double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stag
   return spp_memory_s(&c->rates, SPP_MEMORY_STREAM, bytes * passes + clip);
 }
 
-/* Gradients go down and weights come up once a step; with offloaded parameters every pass also fetches its shard; offloaded
- * layer inputs travel once each way per micro-batch and layer. Copies hide under the pass they belong to, except the weights
- * that come back after the step. */
-double spp_offload_exposed_s(const struct spp_timing_context *c, const struct spp_stage *stage, double forward_s,
-                             double backward_s) {
+/* Gradients go down and weights come up once a step; with offloaded parameters every pass also fetches its
+ * shard; offloaded layer inputs travel once each way per micro-batch and layer. Copies hide under the pass
+ * they belong to, except the weights that come back after the step. */
+double spp_offload_exposed_s(const struct spp_timing_context *c, const struct spp_stage *stage,
+                             double forward_s, double backward_s) {
   const struct spp_geometry *g = c->g;
   const struct spp_states *s = &c->job->framework->states[c->layout->zero];
   double per_byte = c->rates.pcie_s_per_byte, m = (double)g->m, exposed = 0;

@@ -2,17 +2,18 @@
 
 #include "tests/model/timing_machines.h"
 
-/* Bus bandwidth of a collective on `bytes`, the nccl-tests way: bytes that leave a GPU over time. sent is what the ring
- * algorithm sends: (n-1)/n of the tensor, twice for all-reduce. */
-static double bus_gbytes_per_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster, enum spp_collective op, int64_t ranks,
-                               double bytes) {
+/* Bus bandwidth of a collective on `bytes`, the nccl-tests way: bytes that leave a GPU over time. sent is
+ * what the ring algorithm sends: (n-1)/n of the tensor, twice for all-reduce. */
+static double bus_gbytes_per_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
+                               enum spp_collective op, int64_t ranks, double bytes) {
   struct spp_calib calib = shipped_calib(gpu);
   double n = (double)ranks, sent = bytes * (n - 1) / n * (op == SPP_ALL_REDUCE ? 2 : 1);
   return sent / spp_collective_s(gpu, cluster, &calib, op, ranks, 1, sent) / 1e9;
 }
 
-/* Large-message bus bandwidth of nccl-tests: ai-dynamo/aiconfigurator nccl_perf tables (512 MiB) and, for several nodes,
- * NVIDIA slides and NVIDIA/nccl-tests issues through stas00/ml-engineering network/README.md (8 GiB). Ranges as published. */
+/* Large-message bus bandwidth of nccl-tests: ai-dynamo/aiconfigurator nccl_perf tables (512 MiB) and, for
+ * several nodes, NVIDIA slides and NVIDIA/nccl-tests issues through stas00/ml-engineering network/README.md
+ * (8 GiB). Ranges as published. */
 static void large_messages_reach_the_measured_bus_bandwidth(void **state) {
   enum { A100, H100, B200 };
   static const struct {
@@ -21,14 +22,22 @@ static void large_messages_reach_the_measured_bus_bandwidth(void **state) {
     int64_t ranks;
     double bytes, low, high, tolerance;
   } rows[] = {
-      {A100, SPP_ALL_REDUCE, 8, 512e6, 222, 235, 0.1},      {A100, SPP_ALL_GATHER, 8, 512e6, 205, 205, 0.1},
-      {A100, SPP_REDUCE_SCATTER, 8, 512e6, 213, 213, 0.1},  {A100, SPP_ALL_TO_ALL, 8, 512e6, 203, 210, 0.1},
-      {H100, SPP_ALL_REDUCE, 8, 512e6, 445, 482, 0.1},      {H100, SPP_ALL_REDUCE, 4, 512e6, 365, 370, 0.1},
-      {H100, SPP_ALL_GATHER, 8, 512e6, 335, 361, 0.1},      {H100, SPP_REDUCE_SCATTER, 8, 512e6, 336, 363, 0.1},
-      {H100, SPP_ALL_TO_ALL, 8, 512e6, 311, 320, 0.1},      {B200, SPP_ALL_REDUCE, 8, 512e6, 682, 846, 0.1},
-      {B200, SPP_ALL_GATHER, 8, 512e6, 617, 617, 0.1},      {B200, SPP_REDUCE_SCATTER, 8, 512e6, 613, 613, 0.1},
-      {B200, SPP_ALL_TO_ALL, 8, 512e6, 563, 640, 0.1},      {A100, SPP_ALL_REDUCE, 16, 8e9, 192, 192, 0.25},
-      {H100, SPP_ALL_REDUCE, 16, 8e9, 471, 487, 0.1},       {A100, SPP_ALL_TO_ALL, 32, 8e9, 24, 24, 0.1},
+      {A100, SPP_ALL_REDUCE, 8, 512e6, 222, 235, 0.1},
+      {A100, SPP_ALL_GATHER, 8, 512e6, 205, 205, 0.1},
+      {A100, SPP_REDUCE_SCATTER, 8, 512e6, 213, 213, 0.1},
+      {A100, SPP_ALL_TO_ALL, 8, 512e6, 203, 210, 0.1},
+      {H100, SPP_ALL_REDUCE, 8, 512e6, 445, 482, 0.1},
+      {H100, SPP_ALL_REDUCE, 4, 512e6, 365, 370, 0.1},
+      {H100, SPP_ALL_GATHER, 8, 512e6, 335, 361, 0.1},
+      {H100, SPP_REDUCE_SCATTER, 8, 512e6, 336, 363, 0.1},
+      {H100, SPP_ALL_TO_ALL, 8, 512e6, 311, 320, 0.1},
+      {B200, SPP_ALL_REDUCE, 8, 512e6, 682, 846, 0.1},
+      {B200, SPP_ALL_GATHER, 8, 512e6, 617, 617, 0.1},
+      {B200, SPP_REDUCE_SCATTER, 8, 512e6, 613, 613, 0.1},
+      {B200, SPP_ALL_TO_ALL, 8, 512e6, 563, 640, 0.1},
+      {A100, SPP_ALL_REDUCE, 16, 8e9, 192, 192, 0.25},
+      {H100, SPP_ALL_REDUCE, 16, 8e9, 471, 487, 0.1},
+      {A100, SPP_ALL_TO_ALL, 32, 8e9, 24, 24, 0.1},
       {H100, SPP_ALL_TO_ALL, 32, 8e9, 48, 48, 0.1},
   };
   struct spp_gpu gpus[] = {a100_gpu(), h100_gpu(), b200_gpu()};
@@ -48,10 +57,11 @@ static void small_messages_cost_the_measured_floor(void **state) {
     int gpu;
     enum spp_collective op;
     double low_us, high_us;
-  } rows[] = {{A100, SPP_ALL_REDUCE, 21, 21},     {A100, SPP_ALL_GATHER, 15, 15}, {A100, SPP_REDUCE_SCATTER, 15, 15},
-              {A100, SPP_ALL_TO_ALL, 13, 16},     {H100, SPP_ALL_REDUCE, 16, 16}, {H100, SPP_ALL_GATHER, 10, 10},
-              {H100, SPP_REDUCE_SCATTER, 10, 10}, {H100, SPP_ALL_TO_ALL, 8, 8},   {B200, SPP_ALL_REDUCE, 25, 25},
-              {B200, SPP_ALL_GATHER, 16, 16},     {B200, SPP_ALL_TO_ALL, 11, 11}};
+  } rows[] = {
+      {A100, SPP_ALL_REDUCE, 21, 21},     {A100, SPP_ALL_GATHER, 15, 15}, {A100, SPP_REDUCE_SCATTER, 15, 15},
+      {A100, SPP_ALL_TO_ALL, 13, 16},     {H100, SPP_ALL_REDUCE, 16, 16}, {H100, SPP_ALL_GATHER, 10, 10},
+      {H100, SPP_REDUCE_SCATTER, 10, 10}, {H100, SPP_ALL_TO_ALL, 8, 8},   {B200, SPP_ALL_REDUCE, 25, 25},
+      {B200, SPP_ALL_GATHER, 16, 16},     {B200, SPP_ALL_TO_ALL, 11, 11}};
   struct spp_gpu gpus[] = {a100_gpu(), h100_gpu(), b200_gpu()};
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -74,8 +84,8 @@ static struct spp_calib ideal_calib(void) {
   return calib;
 }
 
-/* Llama-3.1-8B, T = 2048, dq = 4096, 16-bit q tensor of 16,777,216 bytes over 16 ranks in two nodes: 8/16 of it crosses the
- * NIC, 8,388,608 / 45e9 = 186.4 us; 7/16 stays on NVLink, 7,340,032 / 360e9 = 20.4 us. */
+/* Llama-3.1-8B, T = 2048, dq = 4096, 16-bit q tensor of 16,777,216 bytes over 16 ranks in two nodes: 8/16 of
+ * it crosses the NIC, 8,388,608 / 45e9 = 186.4 us; 7/16 stays on NVLink, 7,340,032 / 360e9 = 20.4 us. */
 static void all_to_all_over_two_nodes_is_bound_by_the_nic(void **state) {
   struct spp_gpu gpu = h100_gpu();
   struct spp_cluster cluster = switched_cluster(50e9, true), no_latency = cluster;
@@ -83,7 +93,8 @@ static void all_to_all_over_two_nodes_is_bound_by_the_nic(void **state) {
   double tensor = 16777216;
   (void)state;
   no_latency.nic_latency_s = 1e-12;
-  expect_rel(spp_collective_s(&gpu, &no_latency, &calib, SPP_ALL_TO_ALL, 16, 1, tensor * 15 / 16), 186.4e-6, 5e-4);
+  expect_rel(spp_collective_s(&gpu, &no_latency, &calib, SPP_ALL_TO_ALL, 16, 1, tensor * 15 / 16), 186.4e-6,
+             5e-4);
   expect_rel(spp_collective_s(&gpu, &cluster, &calib, SPP_ALL_TO_ALL, 8, 1, 7340032), 20.4e-6, 2e-3);
 }
 
@@ -98,11 +109,13 @@ static void one_rank_or_no_bytes_cost_nothing(void **state) {
   }
 }
 
-/* Placement: a group of 8 with stride 1 sits in one node; with stride 8 on 8 nodes; with stride 2 four members share a node. */
+/* Placement: a group of 8 with stride 1 sits in one node; with stride 8 on 8 nodes; with stride 2 four
+ * members share a node. */
 static void stride_places_a_group_on_nodes(void **state) {
   static const struct {
     int64_t ranks, stride, local, domains;
-  } rows[] = {{8, 1, 8, 1}, {8, 8, 1, 8}, {8, 2, 4, 2}, {2, 4, 2, 1}, {4, 4, 2, 2}, {16, 1, 8, 2}, {64, 16, 1, 64}};
+  } rows[] = {{8, 1, 8, 1}, {8, 8, 1, 8},  {8, 2, 4, 2},   {2, 4, 2, 1},
+              {4, 4, 2, 2}, {16, 1, 8, 2}, {64, 16, 1, 64}};
   struct spp_gpu gpu = h100_gpu();
   struct spp_cluster cluster = switched_cluster(50e9, true);
   (void)state;
@@ -115,7 +128,8 @@ static void stride_places_a_group_on_nodes(void **state) {
   }
 }
 
-/* A group that leaves the node is never faster than the same group inside it, nor a longer message than a shorter one. */
+/* A group that leaves the node is never faster than the same group inside it, nor a longer message than a
+ * shorter one. */
 static void crossing_nodes_and_longer_messages_never_help(void **state) {
   struct spp_gpu gpu = h100_gpu();
   struct spp_cluster cluster = switched_cluster(50e9, true);
@@ -134,8 +148,8 @@ static void crossing_nodes_and_longer_messages_never_help(void **state) {
     }
 }
 
-/* Two NVLink pairs on PCIe (Azure NC96ads A100 v4): 206 GB/s in a pair, 24 over four: microsoft/vidur docs/profiling.md. The PCIe
- * constants come from another box, hence the wide band below. */
+/* Two NVLink pairs on PCIe (Azure NC96ads A100 v4): 206 GB/s in a pair, 24 over four: microsoft/vidur
+ * docs/profiling.md. The PCIe constants come from another box, hence the wide band below. */
 static void nvlink_pairs_are_fast_in_pairs_only(void **state) {
   struct spp_gpu gpu = a100_gpu();
   struct spp_cluster cluster = switched_cluster(25e9, false);
@@ -148,7 +162,8 @@ static void nvlink_pairs_are_fast_in_pairs_only(void **state) {
   expect_true(four > 10 && four < 30);
 }
 
-/* Gather over two nodes: all 8 NICs of a node carry the ring, 8 x 50e9 x 0.9 = 360 GB/s, as fast as NVLink here. */
+/* Gather over two nodes: all 8 NICs of a node carry the ring, 8 x 50e9 x 0.9 = 360 GB/s, as fast as NVLink
+ * here. */
 static void gathers_use_every_nic_of_the_node(void **state) {
   struct spp_gpu gpu = h100_gpu();
   struct spp_cluster cluster = switched_cluster(50e9, true);

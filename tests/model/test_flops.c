@@ -3,12 +3,20 @@
 #include "model/timing.h"
 #include "tests/expect.h"
 
-/* TINY: hidden 64, ffn 160, 2 layers, 8 query and 2 KV heads of 16, vocabulary 256, untied, qkv bias. Matrix elements a token
- * meets: q 128 x 64, k and v 32 x 64, o 64 x 128 = 20,480; gate, up, down 3 x 64 x 160 = 30,720; two layers and the head
- * 256 x 64: 2 (20,480 + 30,720) + 16,384 = 118,784. */
+/* TINY: hidden 64, ffn 160, 2 layers, 8 query and 2 KV heads of 16, vocabulary 256, untied, qkv bias. Matrix
+ * elements a token meets: q 128 x 64, k and v 32 x 64, o 64 x 128 = 20,480; gate, up, down 3 x 64 x 160 =
+ * 30,720; two layers and the head 256 x 64: 2 (20,480 + 30,720) + 16,384 = 118,784. */
 static struct spp_arch tiny_arch(void) {
-  struct spp_arch a = {.layers = 2, .hidden = 64, .ffn = 160, .heads = 8, .kv_heads = 2, .head_dim = 16, .vocab = 256,
-                       .qkv_bias = true, .norms_per_layer = 2, .kind_count = 1};
+  struct spp_arch a = {.layers = 2,
+                       .hidden = 64,
+                       .ffn = 160,
+                       .heads = 8,
+                       .kv_heads = 2,
+                       .head_dim = 16,
+                       .vocab = 256,
+                       .qkv_bias = true,
+                       .norms_per_layer = 2,
+                       .kind_count = 1};
   a.kinds[0].count = 2;
   return a;
 }
@@ -29,8 +37,14 @@ static void bench_init(struct bench *b, struct spp_arch arch, double gemm_per_to
   b->job.params.per_layer_attention = 20480;
   b->job.params.per_dense_mlp = 30720;
   b->layout = (struct spp_layout){.tp = 1, .pp = 1, .dp = 1, .recompute_layers = SPP_UNSET};
-  b->geometry = (struct spp_geometry){.m = 1, .dp = 1, .su = 1, .sr = 1, .sequences = 1, .padded_tokens = tokens,
-                                      .real_tokens = tokens, .attention_pairs = (double)tokens * (double)tokens};
+  b->geometry = (struct spp_geometry){.m = 1,
+                                      .dp = 1,
+                                      .su = 1,
+                                      .sr = 1,
+                                      .sequences = 1,
+                                      .padded_tokens = tokens,
+                                      .real_tokens = tokens,
+                                      .attention_pairs = (double)tokens * (double)tokens};
 }
 struct flops {
   double causal, full, hardware;
@@ -41,7 +55,8 @@ static struct flops count(const struct bench *b) {
   return f;
 }
 
-/* 6 N S = 6 x 118,784 x 32 = 22,806,528; attention 3 x 2 x 32^2 x 128 x 2 layers = 1,572,864 (causal), twice that full. */
+/* 6 N S = 6 x 118,784 x 32 = 22,806,528; attention 3 x 2 x 32^2 x 128 x 2 layers = 1,572,864 (causal), twice
+ * that full. */
 static void tiny_counts_match_the_hand_computed_ones(void **state) {
   struct bench b;
   (void)state;
@@ -53,11 +68,18 @@ static void tiny_counts_match_the_hand_computed_ones(void **state) {
   expect_rel(f.hardware, 22806528.0 + 1572864.0 * 3.5 / 3, 1e-15);
 }
 
-/* Qwen2.5-7B at 32,768 tokens: 6 N = 42,421,714,944 and 6 dq S L = 19,730,006,016 (causal) FLOPs per token, ratio 0.4651;
- * 2036.6 TFLOP a sequence. N: 28 (3584 (3584 + 2 x 512) + 3584^2 + 3 x 3584 x 18944) + 152064 x 3584 = 7,070,285,824. */
+/* Qwen2.5-7B at 32,768 tokens: 6 N = 42,421,714,944 and 6 dq S L = 19,730,006,016 (causal) FLOPs per token,
+ * ratio 0.4651; 2036.6 TFLOP a sequence. N: 28 (3584 (3584 + 2 x 512) + 3584^2 + 3 x 3584 x 18944) + 152064 x
+ * 3584 = 7,070,285,824. */
 static void qwen_7b_at_32k_matches_the_hand_computed_ratio(void **state) {
   struct bench b;
-  struct spp_arch a = {.layers = 28, .hidden = 3584, .ffn = 18944, .heads = 28, .kv_heads = 4, .head_dim = 128, .vocab = 152064,
+  struct spp_arch a = {.layers = 28,
+                       .hidden = 3584,
+                       .ffn = 18944,
+                       .heads = 28,
+                       .kv_heads = 4,
+                       .head_dim = 128,
+                       .vocab = 152064,
                        .kind_count = 1};
   double weights = 28.0 * (3584.0 * (3584 + 1024) + 3584.0 * 3584 + 3 * 3584.0 * 18944) + 152064.0 * 3584;
   (void)state;
@@ -71,7 +93,8 @@ static void qwen_7b_at_32k_matches_the_hand_computed_ratio(void **state) {
   expect_rel(f.causal, 2036.6e12, 1e-4);
 }
 
-/* Full recompute repeats the layers' forward (8 N in all, the head apart) and the attention forward: 4.5 forwards of 3. */
+/* Full recompute repeats the layers' forward (8 N in all, the head apart) and the attention forward: 4.5
+ * forwards of 3. */
 static void full_recompute_repeats_the_layers_but_not_the_head(void **state) {
   struct bench b;
   (void)state;
@@ -87,8 +110,8 @@ static void full_recompute_repeats_the_layers_but_not_the_head(void **state) {
   expect_rel(count(&b).hardware - plain, 1572864.0 / 3, 1e-12);
 }
 
-/* A frozen base has no weight gradients: 4 N, attention as before; adapters of rank 4 on 100 input + output features per
- * layer add 6 x 2 x 4 x 100 per token. */
+/* A frozen base has no weight gradients: 4 N, attention as before; adapters of rank 4 on 100 input + output
+ * features per layer add 6 x 2 x 4 x 100 per token. */
 static void lora_skips_the_weight_gradients_of_the_base(void **state) {
   struct bench b;
   (void)state;
@@ -100,8 +123,8 @@ static void lora_skips_the_weight_gradients_of_the_base(void **state) {
   expect_rel(count(&b).causal, 22806528.0 * 4 / 6 + 1572864.0 + 6.0 * 2 * 4 * 100 * 32, 1e-15);
 }
 
-/* Packing two documents of 16 leaves half of the squared lengths; a sliding window of 8 leaves 2 x 32 x 8 - 8 x 8 pairs of the
- * 32 x 32; chunks of 8 leave 32 x 8. */
+/* Packing two documents of 16 leaves half of the squared lengths; a sliding window of 8 leaves 2 x 32 x 8 - 8
+ * x 8 pairs of the 32 x 32; chunks of 8 leave 32 x 8. */
 static void documents_and_windows_cut_attention_only(void **state) {
   struct bench b;
   (void)state;

@@ -13,7 +13,8 @@ static struct spp_kernel_rates rates_of(const struct spp_gpu *gpu, enum spp_atte
 
 /* A plain roofline: no launch time, no saturation, efficiency 0.5 of 1e12 FLOP/s, memory 1e9 bytes/s. */
 static void a_gemm_is_the_slower_side_of_its_roofline(void **state) {
-  struct spp_kernel_rates r = {.gemm_s_per_flop = 1 / 0.5e12, .gemm_s_per_byte = 1e-9, .gemm_element_bytes = 2};
+  struct spp_kernel_rates r = {
+      .gemm_s_per_flop = 1 / 0.5e12, .gemm_s_per_byte = 1e-9, .gemm_element_bytes = 2};
   (void)state;
   /* 2 * 1000^3 / 0.5e12 = 4 ms against 2 * 3 * 1e6 bytes / 1e9 = 6 ms */
   expect_rel(spp_gemm_s(&r, 1000, 1000, 1000), 6e-3, 1e-12);
@@ -28,9 +29,9 @@ static void half_sizes_halve_the_rate(void **state) {
   expect_rel(spp_gemm_s(&r, 100, 1000, 1000), 4e-4, 1e-12);
 }
 
-/* Measured single shapes: ai-dynamo/aiconfigurator a100_sxm gemm_perf, m=8192 n=65536 k=4096, 15290 us; MooreThreads/SimuMax
- * b200 shapes m=4096 n=14336 k=8192 TN, 1111 TFLOPS; A100 PCIe m=4096 n=1536 k=5120, 262.2 us. The shipped constants aim at
- * training loads, hence slower than the first, a short benchmark. */
+/* Measured single shapes: ai-dynamo/aiconfigurator a100_sxm gemm_perf, m=8192 n=65536 k=4096, 15290 us;
+ * MooreThreads/SimuMax b200 shapes m=4096 n=14336 k=8192 TN, 1111 TFLOPS; A100 PCIe m=4096 n=1536 k=5120,
+ * 262.2 us. The shipped constants aim at training loads, hence slower than the first, a short benchmark. */
 static void shipped_gemm_constants_are_near_measured_shapes(void **state) {
   struct spp_gpu a100 = a100_gpu(), b200 = b200_gpu();
   struct spp_kernel_rates ra = rates_of(&a100, SPP_ATTN_FA2), rb = rates_of(&b200, SPP_ATTN_TE);
@@ -40,29 +41,33 @@ static void shipped_gemm_constants_are_near_measured_shapes(void **state) {
   expect_rel(spp_gemm_s(&rb, 4096, 14336, 8192), 2.0 * 4096 * 14336 * 8192 / 1111e12, 0.25);
 }
 
-/* Causal, 4096 tokens, head dim 128, one sequence, TFLOPS forward / backward (backward counts 2.5 times the forward's FLOPs):
- * MooreThreads/SimuMax configs/system/a100_pcie.json and b200. Few heads per rank are what Ulysses and TP leave. */
+/* Causal, 4096 tokens, head dim 128, one sequence, TFLOPS forward / backward (backward counts 2.5 times the
+ * forward's FLOPs): MooreThreads/SimuMax configs/system/a100_pcie.json and b200. Few heads per rank are what
+ * Ulysses and TP leave. */
 static void attention_follows_the_measured_fall_with_few_heads(void **state) {
   static const struct {
     int b200;
     double heads, kv_heads, forward_tflops, backward_tflops;
-  } rows[] = {{0, 64, 8, 185.2, 156.8}, {0, 32, 8, 176.6, 152.3}, {0, 16, 4, 154.6, 137.6}, {0, 8, 2, 121.2, 119.0},
-              {0, 4, 1, 80.21, 105.3},  {1, 128, 16, 1121, 935.5}, {1, 64, 8, 980.5, 820.6}, {1, 32, 8, 812.5, 885.4},
-              {1, 16, 4, 655.1, 834.3}};
+  } rows[] = {{0, 64, 8, 185.2, 156.8}, {0, 32, 8, 176.6, 152.3}, {0, 16, 4, 154.6, 137.6},
+              {0, 8, 2, 121.2, 119.0},  {0, 4, 1, 80.21, 105.3},  {1, 128, 16, 1121, 935.5},
+              {1, 64, 8, 980.5, 820.6}, {1, 32, 8, 812.5, 885.4}, {1, 16, 4, 655.1, 834.3}};
   struct spp_gpu a100 = a100_gpu(), b200 = b200_gpu();
   struct spp_kernel_rates rates[2] = {rates_of(&a100, SPP_ATTN_FA2), rates_of(&b200, SPP_ATTN_TE)};
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const struct spp_kernel_rates *r = &rates[rows[i].b200];
-    double flops = 2 * 4096.0 * 4096.0 * rows[i].heads * 128, bytes = 2 * 4096 * 128 * 2 * (rows[i].heads + rows[i].kv_heads);
+    double flops = 2 * 4096.0 * 4096.0 * rows[i].heads * 128,
+           bytes = 2 * 4096 * 128 * 2 * (rows[i].heads + rows[i].kv_heads);
     expect_note("row %zu", i);
-    expect_rel(spp_attention_s(&r->forward, flops, 4096, 128, bytes), flops / rows[i].forward_tflops / 1e12, 0.30);
-    expect_rel(spp_attention_s(&r->backward, 2.5 * flops, 4096, 128, bytes), 2.5 * flops / rows[i].backward_tflops / 1e12, 0.30);
+    expect_rel(spp_attention_s(&r->forward, flops, 4096, 128, bytes), flops / rows[i].forward_tflops / 1e12,
+               0.30);
+    expect_rel(spp_attention_s(&r->backward, 2.5 * flops, 4096, 128, bytes),
+               2.5 * flops / rows[i].backward_tflops / 1e12, 0.30);
   }
 }
 
-/* Dao-AILab/flash-attention assets: FA2 causal hd128 on H100 at 16k tokens, 16 heads, one sequence: 350 * 16384 / (16384 + 403)
- * TFLOPS forward; forward and backward together 333.5 * 16384 / (16384 + 532). */
+/* Dao-AILab/flash-attention assets: FA2 causal hd128 on H100 at 16k tokens, 16 heads, one sequence: 350 *
+ * 16384 / (16384 + 403) TFLOPS forward; forward and backward together 333.5 * 16384 / (16384 + 532). */
 static void flash_attention_2_on_h100_matches_its_charts(void **state) {
   struct spp_gpu h100 = h100_gpu();
   struct spp_kernel_rates r = rates_of(&h100, SPP_ATTN_FA2);
@@ -94,7 +99,8 @@ static void faster_hardware_is_never_slower(void **state) {
   struct spp_kernel_rates rs = rates_of(&slow, SPP_ATTN_FA2), rf = rates_of(&fast, SPP_ATTN_FA2);
   for (double m = 1; m < 1e6; m *= 7) {
     expect_true(spp_gemm_s(&rf, m, 4096, 4096) <= spp_gemm_s(&rs, m, 4096, 4096));
-    expect_true(spp_attention_s(&rf.forward, m * m * 128, m, 128, m) <= spp_attention_s(&rs.forward, m * m * 128, m, 128, m));
+    expect_true(spp_attention_s(&rf.forward, m * m * 128, m, 128, m) <=
+                spp_attention_s(&rs.forward, m * m * 128, m, 128, m));
   }
 }
 
@@ -122,15 +128,17 @@ static void a_missing_file_is_an_input_error(void **state) {
   (void)state;
   spp_arena_init(&arena);
   snprintf(gpu.calib, sizeof gpu.calib, "nobody");
-  expect_status(spp_calib_load(SPP_SOURCE_DIR "/configs", &gpu, &cluster, &arena, &calib, &diag), SPP_ERR_INPUT, &diag);
+  expect_status(spp_calib_load(SPP_SOURCE_DIR "/configs", &gpu, &cluster, &arena, &calib, &diag),
+                SPP_ERR_INPUT, &diag);
   expect_true(calib == NULL);
   spp_arena_free(&arena);
 }
 
 /* Every class named by a GPU file loads. */
 static void every_shipped_calibration_loads(void **state) {
-  static const char *const names[] = {"a100", "a40",  "ada",         "ampere", "ascend", "b200",   "blackwell-pcie", "cdna",
-                                      "cdna3", "h100", "h20", "h200", "hopper-pcie", "l40s",   "turing", "volta"};
+  static const char *const names[] = {"a100",           "a40",  "ada",    "ampere", "ascend", "b200",
+                                      "blackwell-pcie", "cdna", "cdna3",  "h100",   "h20",    "h200",
+                                      "hopper-pcie",    "l40s", "turing", "volta"};
   (void)state;
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     struct spp_gpu gpu = h100_gpu();

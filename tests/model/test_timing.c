@@ -6,7 +6,8 @@
 
 #define CONFIGS SPP_SOURCE_DIR "/configs"
 
-/* A job on hand-made hardware with shipped frameworks; everything is copied, so that a test may bend any constant. */
+/* A job on hand-made hardware with shipped frameworks; everything is copied, so that a test may bend any
+ * constant. */
 struct bench {
   struct spp_arena arena;
   struct spp_gpu gpu;
@@ -90,8 +91,9 @@ static struct result run(const struct bench *b, const struct spp_layout *layout)
 }
 
 static double parts_sum(const struct spp_time *t) {
-  return t->compute_s + t->attention_s + t->sp_exposed_s + t->tp_exposed_s + t->pp_bubble_s + t->pp_exposed_s +
-         t->dp_exposed_s + t->ep_exposed_s + t->offload_exposed_s + t->optimizer_s + t->host_s;
+  return t->compute_s + t->attention_s + t->sp_exposed_s + t->tp_exposed_s + t->pp_bubble_s +
+         t->pp_exposed_s + t->dp_exposed_s + t->ep_exposed_s + t->offload_exposed_s + t->optimizer_s +
+         t->host_s;
 }
 
 /* Only products and attention cost anything, at given rates; no latencies, no host, memory for nothing. */
@@ -102,8 +104,10 @@ static void make_ideal(struct bench *b, double flops_per_s) {
   c->gemm = (struct spp_gemm_fit){.efficiency = 1};
   c->sustained = c->wgrad_ratio = c->dgrad_ratio = c->grouped_gemm_ratio = c->fp8_ratio = 1;
   for (int i = 0; i < SPP_ATTN_IMPL_COUNT; i++)
-    for (int w = 0; w < 2; w++) c->attention[i][w].forward.efficiency = c->attention[i][w].backward.efficiency = 1;
-  for (int op = 0; op < SPP_COLLECTIVE_COUNT; op++) c->link[op].link_share = c->network[op].link_share = c->pcie[op].link_share = 1;
+    for (int w = 0; w < 2; w++)
+      c->attention[i][w].forward.efficiency = c->attention[i][w].backward.efficiency = 1;
+  for (int op = 0; op < SPP_COLLECTIVE_COUNT; op++)
+    c->link[op].link_share = c->network[op].link_share = c->pcie[op].link_share = 1;
   b->cluster.nic_latency_s = 1e-15;
   b->framework.host_s_per_layer = b->framework.host_s_per_step = b->framework.comm_sm_slowdown = 0;
   b->framework.nccl_channels = 0;
@@ -115,23 +119,30 @@ static void synthetic_model(struct bench *b, int64_t hidden, int64_t heads, int6
   struct spp_diag diag;
   const struct spp_arch *arch = NULL;
   snprintf(text, sizeof text,
-           "{\"model_type\":\"llama\",\"architectures\":[\"LlamaForCausalLM\"],\"num_hidden_layers\":8,\"hidden_size\":%d,"
-           "\"intermediate_size\":%d,\"num_attention_heads\":%d,\"num_key_value_heads\":%d,\"head_dim\":128,\"vocab_size\":8,"
-           "\"tie_word_embeddings\":false,\"rms_norm_eps\":1e-5,\"hidden_act\":\"silu\",\"max_position_embeddings\":4096}",
+           "{\"model_type\":\"llama\",\"architectures\":[\"LlamaForCausalLM\"],\"num_hidden_layers\":8,"
+           "\"hidden_size\":%d,"
+           "\"intermediate_size\":%d,\"num_attention_heads\":%d,\"num_key_value_heads\":%d,\"head_dim\":128,"
+           "\"vocab_size\":8,"
+           "\"tie_word_embeddings\":false,\"rms_norm_eps\":1e-5,\"hidden_act\":\"silu\",\"max_position_"
+           "embeddings\":4096}",
            (int)hidden, (int)(4 * hidden), (int)heads, (int)kv_heads);
   expect_status(spp_arch_parse(text, strlen(text), "synthetic", &b->arena, &arch, &diag), SPP_OK, &diag);
   b->arch = *arch;
   bench_job(b);
 }
 
-/* 4 stages, 8 micro-batches, forward 1, backward 2: 8 x 3 + 3 x 3 = 33 units, bubble 9 of 33; two chunks per rank halve the
- * bubble: 28.5. ZB-H1 fills with F + B - W = 1 + 1 - 1 and ZB-H2 with 1 + 1 - 2 (weight gradients are half the backward). */
+/* 4 stages, 8 micro-batches, forward 1, backward 2: 8 x 3 + 3 x 3 = 33 units, bubble 9 of 33; two chunks per
+ * rank halve the bubble: 28.5. ZB-H1 fills with F + B - W = 1 + 1 - 1 and ZB-H2 with 1 + 1 - 2 (weight
+ * gradients are half the backward). */
 static void pipeline_bubbles_are_the_textbook_ones(void **state) {
   static const struct {
     enum spp_schedule schedule;
     int64_t vpp;
     double total;
-  } rows[] = {{SPP_SCHEDULE_1F1B, 1, 33}, {SPP_SCHEDULE_GPIPE, 1, 33}, {SPP_SCHEDULE_INTERLEAVED, 2, 28.5}, {SPP_SCHEDULE_ZB_H1, 1, 27},
+  } rows[] = {{SPP_SCHEDULE_1F1B, 1, 33},
+              {SPP_SCHEDULE_GPIPE, 1, 33},
+              {SPP_SCHEDULE_INTERLEAVED, 2, 28.5},
+              {SPP_SCHEDULE_ZB_H1, 1, 27},
               {SPP_SCHEDULE_ZB_H2, 1, 24}};
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -139,7 +150,8 @@ static void pipeline_bubbles_are_the_textbook_ones(void **state) {
     bench_open(&b, "megatron-lm", 4, 512, 8);
     make_ideal(&b, 1e15);
     synthetic_model(&b, 4096, 32, 32);
-    for (int a = 0; a < SPP_ATTN_IMPL_COUNT; a++) /* attention for nothing: its backward is 2.5 forwards, not 2 */
+    for (int a = 0; a < SPP_ATTN_IMPL_COUNT;
+         a++) /* attention for nothing: its backward is 2.5 forwards, not 2 */
       b.calib.attention[a][1].forward.efficiency = b.calib.attention[a][1].backward.efficiency = 1e9;
     struct spp_request request = request_of(1, 4, 1, 1);
     request.recompute = SPP_RECOMPUTE_NONE;
@@ -153,8 +165,8 @@ static void pipeline_bubbles_are_the_textbook_ones(void **state) {
   }
 }
 
-/* A contiguous causal ring waits for its last rank: efficiency sr / (2 sr - 1) = 8/15 = 53.3 %; zhuzilin/ring-flash-attention
- * README measures 51.4-53.9 % on 8 GPUs. */
+/* A contiguous causal ring waits for its last rank: efficiency sr / (2 sr - 1) = 8/15 = 53.3 %;
+ * zhuzilin/ring-flash-attention README measures 51.4-53.9 % on 8 GPUs. */
 static void a_contiguous_ring_reaches_eight_fifteenths(void **state) {
   struct bench b;
   double attention[2];
@@ -172,8 +184,9 @@ static void a_contiguous_ring_reaches_eight_fifteenths(void **state) {
   bench_close(&b);
 }
 
-/* Ring hops vanish under zigzag attention from c = (F/B)(dk/dq) tokens a chunk on (16-bit): F = 500e12 FLOP/s, NVLink 360e9 and
- * one seventh of the heads (Qwen2.5-7B): 198.4; NIC 45e9: 1,587.3; NIC and MHA: 11,111. Forward passes; a rank holds 2 c tokens. */
+/* Ring hops vanish under zigzag attention from c = (F/B)(dk/dq) tokens a chunk on (16-bit): F = 500e12
+ * FLOP/s, NVLink 360e9 and one seventh of the heads (Qwen2.5-7B): 198.4; NIC 45e9: 1,587.3; NIC and MHA:
+ * 11,111. Forward passes; a rank holds 2 c tokens. */
 static void ring_hops_hide_from_the_derived_chunk_length_on(void **state) {
   static const struct {
     double bytes_per_s;
@@ -199,27 +212,33 @@ static void ring_hops_hide_from_the_derived_chunk_length_on(void **state) {
       struct result r = run(&b, &layout);
       double exposed = 0;
       for (int k = 0; k < r.comm.count; k++)
-        if (r.comm.ops[k].group == SPP_GROUP_RING && r.comm.ops[k].pass == SPP_PASS_FORWARD) exposed += r.comm.ops[k].exposed_s;
+        if (r.comm.ops[k].group == SPP_GROUP_RING && r.comm.ops[k].pass == SPP_PASS_FORWARD)
+          exposed += r.comm.ops[k].exposed_s;
       expect_note("row %zu, chunk %d: %g s exposed", i, (int)chunk, exposed);
       expect_true(above ? exposed == 0 : exposed > 0);
       bench_close(&b);
     }
 }
 
-/* 7.6e9 parameters over 8 ranks, 30 bytes each (p, m, v read and written, 4-byte gradient read, 16-bit weight written) at
- * 3.35e12 x 0.85 bytes/s: 10.0 ms; norm clipping moves 12 more bytes, 14.0 ms in all. */
+/* 7.6e9 parameters over 8 ranks, 30 bytes each (p, m, v read and written, 4-byte gradient read, 16-bit weight
+ * written) at 3.35e12 x 0.85 bytes/s: 10.0 ms; norm clipping moves 12 more bytes, 14.0 ms in all. */
 static void the_optimizer_step_is_bound_by_its_bytes(void **state) {
   struct bench b;
   (void)state;
   bench_open(&b, "megatron-lm", 8, 4096, 8);
   bench_model(&b, "llama3.1-8b");
-  b.framework.states[1] = (struct spp_states){.weight_bytes = 2, .grad_bytes = 4, .master_bytes = 4, .moment_bytes = 8,
-                                              .shard_optimizer = true, .supported = true};
+  b.framework.states[1] = (struct spp_states){.weight_bytes = 2,
+                                              .grad_bytes = 4,
+                                              .master_bytes = 4,
+                                              .moment_bytes = 8,
+                                              .shard_optimizer = true,
+                                              .supported = true};
   b.framework.optimizer_foreach = false;
   b.job.sums = (struct spp_model_sums){.head.split = 7600000000};
   struct spp_geometry g = {.tp = 1, .ep = 1, .etp = 1, .shard_group = 8, .expert_shard_group = 8};
   struct spp_layout layout = {.zero = 1};
-  struct spp_timing_context c = {.job = &b.job, .layout = &layout, .g = &g, .trains = true, .base_trainable = true};
+  struct spp_timing_context c = {
+      .job = &b.job, .layout = &layout, .g = &g, .trains = true, .base_trainable = true};
   struct spp_stage stage = {.first = true, .last = true};
   c.rates.memory_s_per_byte[SPP_MEMORY_STREAM] = 1 / (3.35e12 * 0.85);
   expect_rel(spp_optimizer_s(&c, &stage), 10.0e-3 * 42 / 30, 2e-3);
@@ -230,8 +249,9 @@ static void the_optimizer_step_is_bound_by_its_bytes(void **state) {
 static const struct {
   const char *framework;
   int64_t tp, pp, ulysses, ring;
-} walks[] = {{"megatron-lm", 1, 1, 1, 1}, {"megatron-lm", 8, 1, 1, 1}, {"megatron-lm", 2, 4, 1, 2}, {"megatron-lm", 1, 2, 4, 2},
-             {"megatron-lm", 1, 1, 1, 16}, {"ms-swift", 1, 1, 8, 1},  {"ms-swift", 1, 1, 8, 2},   {"deepspeed", 1, 1, 8, 1}};
+} walks[] = {{"megatron-lm", 1, 1, 1, 1}, {"megatron-lm", 8, 1, 1, 1},  {"megatron-lm", 2, 4, 1, 2},
+             {"megatron-lm", 1, 2, 4, 2}, {"megatron-lm", 1, 1, 1, 16}, {"ms-swift", 1, 1, 8, 1},
+             {"ms-swift", 1, 1, 8, 2},    {"deepspeed", 1, 1, 8, 1}};
 
 static void the_parts_sum_to_the_step_and_bound_it(void **state) {
   (void)state;
@@ -252,9 +272,10 @@ static void the_parts_sum_to_the_step_and_bound_it(void **state) {
       if (op->overlap == SPP_OVERLAP_NONE) expect_rel(op->exposed_s, op->time_s, 0);
       comm += op->time_s;
     }
-    expect_true(t->step_s >= t->hardware_flops / peak);       /* nothing beats the peak */
-    expect_true(t->step_s >= t->compute_s + t->attention_s);  /* nor its own compute */
-    expect_true(t->step_s <= t->compute_s + t->attention_s + comm + t->pp_bubble_s + t->optimizer_s + t->host_s + 1e-12);
+    expect_true(t->step_s >= t->hardware_flops / peak);      /* nothing beats the peak */
+    expect_true(t->step_s >= t->compute_s + t->attention_s); /* nor its own compute */
+    expect_true(t->step_s <=
+                t->compute_s + t->attention_s + comm + t->pp_bubble_s + t->optimizer_s + t->host_s + 1e-12);
     expect_true(t->low_s < t->step_s && t->step_s < t->high_s);
     expect_rel(t->tokens_per_s * t->step_s, 16 * 32768.0, 1e-9);
     expect_rel(t->tokens_per_s_per_gpu * 16, t->tokens_per_s, 1e-12);
@@ -316,7 +337,8 @@ static void more_tokens_take_longer_and_fewer_seconds_each(void **state) {
 
 /* A degree of one is no sequence parallelism, whatever its kind. */
 static void degree_one_of_any_kind_is_none(void **state) {
-  static const enum spp_sp_kind kinds[] = {SPP_SP_NONE, SPP_SP_ULYSSES, SPP_SP_RING, SPP_SP_ALLGATHER, SPP_SP_HYBRID};
+  static const enum spp_sp_kind kinds[] = {SPP_SP_NONE, SPP_SP_ULYSSES, SPP_SP_RING, SPP_SP_ALLGATHER,
+                                           SPP_SP_HYBRID};
   double first = 0;
   (void)state;
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -346,7 +368,8 @@ static void recompute_costs_a_forward_and_lora_saves_weight_gradients(void **sta
   double plain = run(&b, &layout).time.compute_s;
   layout.recompute = SPP_RECOMPUTE_FULL;
   double full = run(&b, &layout).time.compute_s;
-  expect_true(full > plain * 1.2 && full < plain * 1.4); /* forward, backward twice that, one more forward of the layers */
+  expect_true(full > plain * 1.2 &&
+              full < plain * 1.4); /* forward, backward twice that, one more forward of the layers */
   b.job.method = SPP_METHOD_LORA;
   b.job.lora_rank = 8;
   double lora = run(&b, &layout).time.compute_s;
@@ -371,8 +394,9 @@ static void the_swift_ring_is_slower_than_zhuzilins(void **state) {
   bench_close(&b);
 }
 
-/* A published run with every knob printed: Llama-3 8B in FP8 on 8 H100, context parallel 2, 128 sequences of 8192, 13,812 tokens
- * per second and GPU (NVIDIA/Megatron-LM examples/llama/README.md). The band is the model's own 80 % interval for it. */
+/* A published run with every knob printed: Llama-3 8B in FP8 on 8 H100, context parallel 2, 128 sequences of
+ * 8192, 13,812 tokens per second and GPU (NVIDIA/Megatron-LM examples/llama/README.md). The band is the
+ * model's own 80 % interval for it. */
 static void a_published_run_is_met_within_a_fifth(void **state) {
   struct bench b;
   (void)state;
