@@ -1,0 +1,146 @@
+/* A result as text, JSON or CSV. Nothing here computes: numbers come from model and planner. Every function
+ * appends to a string and cannot fail otherwise than by out->failed. */
+#ifndef SPP_REPORT_REPORT_H
+#define SPP_REPORT_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+#include "planner/alloc.h"
+#include "planner/compare.h"
+#include "planner/degrees.h"
+#include "planner/search.h"
+
+/* One parsed input, echoed under "inputs". */
+enum spp_echo_kind {
+  SPP_ECHO_NULL,
+  SPP_ECHO_I64,
+  SPP_ECHO_REAL,
+  SPP_ECHO_BOOL,
+  SPP_ECHO_TEXT,
+  SPP_ECHO_TEXTS
+};
+struct spp_echo {
+  const char *key;
+  enum spp_echo_kind kind;
+  int64_t i64; /* also BOOL */
+  double real;
+  const char *text;
+  const char *const *texts;
+  int text_count;
+};
+
+/* What every report shows besides the answer. All borrowed. */
+struct spp_report {
+  const struct spp_echo *inputs;
+  int input_count;
+  const struct spp_job_spec *spec;
+  const char *gpu_note;                    /* "no GPU found here", NULL when --gpu was given */
+  int searched_frameworks;                 /* how many were searched; 0 = the framework was given */
+  int64_t dataset_tokens, dataset_samples; /* or SPP_UNSET */
+};
+
+/* How text looks. */
+struct spp_text_style {
+  int width; /* 60 .. 100 */
+  bool utf8, color, quiet, verbose;
+};
+
+/* predict. `violations` are the rules an illegal layout breaks: then `prediction` is NULL. `layout` may be
+ * NULL when the degrees do not even multiply. */
+struct spp_predict_report {
+  const struct spp_job *job;
+  const struct spp_layout *layout;
+  const struct spp_prediction *prediction;
+  const struct spp_ledger *ledger;
+  const struct spp_violation *violations;
+  int violation_count;
+};
+void spp_text_predict(const struct spp_report *report, const struct spp_predict_report *answer,
+                      const struct spp_text_style *style, struct spp_str *out);
+void spp_json_predict(const struct spp_report *report, const struct spp_predict_report *answer,
+                      struct spp_str *out);
+void spp_csv_predict(const struct spp_predict_report *answer, struct spp_str *out);
+
+/* --explain: the ledgers behind a legal answer. memory: tensor by tensor; comm: op by op; time: part by part;
+ * layer: what the decoder layers keep and need while they work. */
+enum spp_explain {
+  SPP_EXPLAIN_ALL,
+  SPP_EXPLAIN_MEMORY,
+  SPP_EXPLAIN_COMM,
+  SPP_EXPLAIN_TIME,
+  SPP_EXPLAIN_LAYER
+};
+void spp_text_explain(enum spp_explain part, const struct spp_predict_report *answer,
+                      const struct spp_text_style *style, struct spp_str *out);
+
+/* plan; `find` is NULL unless --find was asked. */
+struct spp_plan_report {
+  const struct spp_search_result *search;
+  const struct spp_search_options *options;
+  const struct spp_find_result *find;
+};
+void spp_text_plan(const struct spp_report *report, const struct spp_plan_report *answer,
+                   const struct spp_text_style *style, struct spp_str *out);
+void spp_json_plan(const struct spp_report *report, const struct spp_plan_report *answer,
+                   struct spp_str *out);
+void spp_csv_plan(const struct spp_plan_report *answer, struct spp_str *out);
+const char *spp_find_name(enum spp_find what); /* "max-seq" */
+
+void spp_text_compare(const struct spp_report *report, const struct spp_compare_result *result,
+                      const struct spp_text_style *style, struct spp_str *out);
+void spp_json_compare(const struct spp_report *report, const struct spp_compare_result *result,
+                      struct spp_str *out);
+void spp_csv_compare(const struct spp_compare_result *result, struct spp_str *out);
+
+void spp_text_degrees(const struct spp_report *report, const struct spp_job *job,
+                      const struct spp_degrees *degrees, const struct spp_text_style *style,
+                      struct spp_str *out);
+void spp_json_degrees(const struct spp_report *report, const struct spp_job *job,
+                      const struct spp_degrees *degrees, struct spp_str *out);
+void spp_csv_degrees(const struct spp_degrees *degrees, struct spp_str *out);
+
+void spp_text_alloc(const struct spp_report *report, const struct spp_predict_report *job, int64_t bytes,
+                    const struct spp_alloc_match *matches, int count, const struct spp_text_style *style,
+                    struct spp_str *out);
+void spp_json_alloc(const struct spp_report *report, int64_t bytes, const struct spp_alloc_match *matches,
+                    int count, struct spp_str *out);
+void spp_csv_alloc(int64_t bytes, const struct spp_alloc_match *matches, int count, struct spp_str *out);
+
+/* One point of a sweep. `values` are the texts given to the variables. */
+enum { SPP_SWEEP_MAX_VARIABLES = 2 };
+struct spp_sweep_point {
+  const char *values[SPP_SWEEP_MAX_VARIABLES];
+  const struct spp_plan *plan; /* the best layout there, or the nearest miss; NULL when none is legal */
+  const char *why_not;         /* why there is no plan, else NULL */
+};
+struct spp_sweep {
+  const char *variables[SPP_SWEEP_MAX_VARIABLES]; /* option names */
+  int variable_count;
+  struct spp_sweep_point *points;
+  int count;
+};
+void spp_text_sweep(const struct spp_report *report, const struct spp_sweep *sweep,
+                    const struct spp_text_style *style, struct spp_str *out);
+void spp_json_sweep(const struct spp_report *report, const struct spp_sweep *sweep, struct spp_str *out);
+void spp_csv_sweep(const struct spp_sweep *sweep, struct spp_str *out);
+
+/* A table of things: columns of text, numbers or yes/no. */
+enum { SPP_LIST_MAX_COLUMNS = 12 };
+struct spp_list_column {
+  const char *key;    /* in JSON and CSV */
+  const char *header; /* in text; NULL = not shown there */
+};
+struct spp_list {
+  const char *what; /* "models" */
+  struct spp_list_column columns[SPP_LIST_MAX_COLUMNS];
+  int column_count;
+  struct spp_echo *cells; /* row by row; an echo's key is ignored */
+  int count;
+};
+void spp_text_list(const struct spp_list *list, const struct spp_text_style *style, struct spp_str *out);
+void spp_json_list(const struct spp_list *list, struct spp_str *out);
+void spp_csv_list(const struct spp_list *list, struct spp_str *out);
+
+#endif

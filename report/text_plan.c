@@ -1,0 +1,225 @@
+#include <stdio.h>
+
+#include "base/units.h"
+#include "planner/advise.h"
+#include "report/text.h"
+
+static void layout_line(const struct spp_plan *plan, const struct spp_text_style *style,
+                        struct spp_str *out) {
+  char described[320];
+  struct spp_para para;
+  spp_para_begin(&para, style, "layout", out);
+  spp_para_item(&para, SPP_TONE_TITLE, "%s", plan->job.framework->display);
+  spp_para_item(&para, SPP_TONE_TITLE, "%s",
+                spp_layout_describe(&plan->job, &plan->layout, described, sizeof described));
+  spp_para_end(&para);
+}
+
+static void found_line(const struct spp_find_result *find, const struct spp_text_style *style,
+                       struct spp_str *out) {
+  static const char *const what[] = {"longest sequence", "fewest GPUs", "largest batch"};
+  char value[32];
+  struct spp_para para;
+  if (!find) return;
+  spp_para_begin(&para, style, "found", out);
+  spp_para_item(&para, SPP_TONE_GOOD, "%s %s%s", what[find->what], spp_int_print(find->value, value),
+                find->what == SPP_FIND_MAX_SEQ ? " tokens" : "");
+  spp_para_item(&para, SPP_TONE_PLAIN, "limit: %s", find->limit);
+  spp_para_end(&para);
+}
+
+/* One table row: rank, framework, layout, memory, speed against the best. */
+static void plan_row(struct spp_table *table, const char *rank, const struct spp_plan *plan,
+                     const struct spp_plan *best) {
+  char described[320], gib[32], rate[32], change[32];
+  double ratio = plan->prediction.time.tokens_per_s_per_gpu / best->prediction.time.tokens_per_s_per_gpu;
+  spp_table_cell(table, rank);
+  spp_table_cell(table, plan->job.framework->name);
+  spp_table_cell(table, spp_text_gib(plan->prediction.memory.device_bytes, gib));
+  spp_table_cell(table, spp_text_rate(plan->prediction.time.tokens_per_s_per_gpu, rate));
+  spp_table_cell(table, plan == best ? "" : spp_text_signed_percent(ratio, change));
+  spp_table_cell(table, spp_layout_describe(&plan->job, &plan->layout, described, sizeof described));
+}
+
+static void start_table(struct spp_table *table) {
+  static const char *const header[] = {"", "framework", "GiB", "tok/s/GPU", "vs best", "layout"};
+  spp_table_init(table, "rlrrrl");
+  spp_table_header(table, header);
+}
+
+static bool on_front(const struct spp_search_result *search, int index) {
+  for (int i = 0; i < search->pareto_count; i++)
+    if (search->pareto[i] == index) return true;
+  return false;
+}
+
+static bool best_of_framework(const struct spp_plan_report *answer, int index) {
+  for (int i = 0; i < answer->options->framework_count; i++)
+    if (answer->search->best_of_framework[i] == index) return true;
+  return false;
+}
+
+/* The overall ranking, then the best of each other framework; the whole front when verbose. */
+static void next_plans(const struct spp_plan_report *answer, const struct spp_text_style *style,
+                       struct spp_str *out) {
+  const struct spp_search_result *search = answer->search;
+  struct spp_table table;
+  char rank[16];
+  if (search->count < 2) return;
+  spp_str_addc(out, '\n');
+  start_table(&table);
+  for (int i = 0; i < search->count; i++) {
+    if (i >= search->top_count && !best_of_framework(answer, i) && !style->verbose) continue;
+    if (i < search->top_count)
+      snprintf(rank, sizeof rank, "%d%s", i + 1, on_front(search, i) ? "*" : "");
+    else
+      snprintf(rank, sizeof rank, "-%s", on_front(search, i) ? "*" : "");
+    plan_row(&table, rank, &search->plans[i], &search->plans[0]);
+  }
+  spp_table_print(&table, 0, style->width, out);
+  spp_table_free(&table);
+  if (style->verbose) spp_text_paint(style, SPP_TONE_DIM, "* no plan is both faster and smaller\n", out);
+}
+
+/* What less memory costs: points of the front, each at least a tenth smaller than the one before. */
+static void trade_line(const struct spp_search_result *search, const struct spp_text_style *style,
+                       struct spp_str *out) {
+  const struct spp_plan *best = &search->plans[0];
+  double last_bytes = (double)best->prediction.memory.device_bytes;
+  char gib[32], change[32];
+  struct spp_para para;
+  bool any = false;
+  for (int i = 0; i < search->pareto_count; i++) {
+    const struct spp_plan *plan = &search->plans[search->pareto[i]];
+    double bytes = (double)plan->prediction.memory.device_bytes;
+    double ratio = plan->prediction.time.tokens_per_s_per_gpu / best->prediction.time.tokens_per_s_per_gpu;
+    if (bytes > 0.75 * last_bytes) continue;
+    if (!any) spp_para_begin(&para, style, "smaller", out);
+    any = true;
+    last_bytes = bytes;
+    spp_para_item(&para, SPP_TONE_PLAIN, "%s GiB at %s speed",
+                  spp_text_gib(plan->prediction.memory.device_bytes, gib),
+                  spp_text_signed_percent(ratio, change));
+  }
+  if (!any) return;
+  spp_para_item(&para, SPP_TONE_DIM, "which: -v");
+  spp_para_end(&para);
+}
+
+static void rejections(const struct spp_plan_report *answer, const struct spp_text_style *style,
+                       struct spp_str *out) {
+  const struct spp_search_result *search = answer->search;
+  char count[32];
+  struct spp_para para;
+  if (search->rejection_count == 0) return;
+  spp_para_begin(&para, style, "rejected", out);
+  for (int i = 0; i < search->rejection_count; i++) {
+    const struct spp_rejection *rejection = &search->rejections[i];
+    spp_para_break(&para);
+    spp_para_item(&para, SPP_TONE_PLAIN, "%s x %s%s%s", spp_int_print(rejection->count, count),
+                  rejection->reason, rejection->example[0] ? ": " : "", rejection->example);
+  }
+  for (int i = 0; i < answer->options->framework_count; i++) {
+    if (!search->framework_refusals[i][0]) continue;
+    spp_para_break(&para);
+    spp_para_item(&para, SPP_TONE_PLAIN, "%s: %s", answer->options->frameworks[i]->name,
+                  search->framework_refusals[i]);
+  }
+  spp_para_end(&para);
+}
+
+static void searched(const struct spp_search_result *search, const struct spp_text_style *style,
+                     struct spp_str *out) {
+  char layouts[32], evaluated[32], seconds[32];
+  struct spp_para para;
+  spp_para_begin(&para, style, "searched", out);
+  spp_para_item(&para, SPP_TONE_PLAIN, "%s layouts", spp_int_print(search->layouts, layouts));
+  spp_para_item(&para, SPP_TONE_PLAIN, "%s evaluated", spp_int_print(search->evaluated, evaluated));
+  spp_para_item(&para, SPP_TONE_PLAIN, "%s", spp_seconds_print(search->seconds, seconds));
+  spp_para_item(&para, SPP_TONE_PLAIN, "%d thread%s", search->threads, search->threads == 1 ? "" : "s");
+  spp_para_end(&para);
+}
+
+static void more_line(const struct spp_text_style *style, struct spp_str *out) {
+  struct spp_para para;
+  spp_para_begin(&para, style, "more", out);
+  spp_para_item(&para, SPP_TONE_DIM, "all plans: --top 10");
+  spp_para_item(&para, SPP_TONE_DIM, "every byte: --explain memory");
+  spp_para_item(&para, SPP_TONE_DIM, "every reason: -v");
+  spp_para_item(&para, SPP_TONE_DIM, "script: --json");
+  spp_para_end(&para);
+}
+
+static void advice(const struct spp_plan *plan, const struct spp_text_style *style, struct spp_str *out) {
+  struct spp_advice words[SPP_MAX_ADVICE];
+  int most = style->verbose ? SPP_MAX_ADVICE : 3;
+  spp_text_advice(style, "next", SPP_TONE_PLAIN, words, spp_advise_next(plan, words, SPP_MAX_ADVICE), most,
+                  out);
+  spp_text_advice(style, "why not", SPP_TONE_PLAIN, words, spp_advise_why_not(plan, words, SPP_MAX_ADVICE),
+                  most, out);
+}
+
+static void winner(const struct spp_report *report, const struct spp_plan_report *answer,
+                   const struct spp_text_style *style, struct spp_str *out) {
+  const struct spp_plan *plan = &answer->search->plans[0];
+  spp_text_headline(report, &plan->job, style, out);
+  found_line(answer->find, style, out);
+  spp_str_addc(out, '\n');
+  spp_text_verdict(&plan->job, &plan->prediction, style, out);
+  spp_str_addc(out, '\n');
+  layout_line(plan, style, out);
+  if (style->quiet) return;
+  spp_text_memory_bar(&plan->prediction.memory, style, out);
+  spp_text_comm_line(&plan->job, &plan->prediction.comm, style, out);
+  spp_text_epoch_line(report, &plan->job, &plan->prediction, style, out);
+  spp_text_warnings(plan, style, out);
+  advice(plan, style, out);
+  trade_line(answer->search, style, out);
+  spp_text_assumed(report, plan, style, out);
+  next_plans(answer, style, out);
+  spp_str_addc(out, '\n');
+  if (style->verbose) rejections(answer, style, out);
+  searched(answer->search, style, out);
+  spp_text_launch(&plan->job, &plan->layout, style, out);
+  more_line(style, out);
+}
+
+/* Nothing fits: the nearest miss, by how much, and what was in the way. */
+static void miss(const struct spp_report *report, const struct spp_plan_report *answer,
+                 const struct spp_text_style *style, struct spp_str *out) {
+  const struct spp_plan *plan = &answer->search->nearest;
+  const struct spp_memory *memory = &plan->prediction.memory;
+  char gib[32], text[160];
+  spp_text_headline(report, &plan->job, style, out);
+  spp_str_addc(out, '\n');
+  snprintf(text, sizeof text, "NOTHING FITS: the nearest miss lacks %s GiB %s",
+           spp_text_gib(memory->fits ? memory->host_bytes_per_node - memory->host_capacity_bytes
+                                     : -memory->headroom_bytes,
+                        gib),
+           memory->fits ? "of host memory on each node" : "on each GPU");
+  spp_text_paint(style, SPP_TONE_BAD, text, out);
+  spp_str_add(out, "\n\n");
+  spp_text_verdict(&plan->job, &plan->prediction, style, out);
+  layout_line(plan, style, out);
+  if (style->quiet) return;
+  spp_text_memory_bar(memory, style, out);
+  spp_text_warnings(plan, style, out);
+  spp_text_advice(
+      style, "next", SPP_TONE_PLAIN,
+      (struct spp_advice[]){
+          {"", "fewer tokens, more GPUs, LoRA or offload: --find max-seq and --find min-gpus say how far"}},
+      1, 1, out);
+  spp_text_assumed(report, plan, style, out);
+  rejections(answer, style, out);
+  searched(answer->search, style, out);
+}
+
+void spp_text_plan(const struct spp_report *report, const struct spp_plan_report *answer,
+                   const struct spp_text_style *style, struct spp_str *out) {
+  if (answer->search->count > 0)
+    winner(report, answer, style, out);
+  else if (answer->search->has_nearest)
+    miss(report, answer, style, out);
+  else
+    spp_str_add(out, "NOTHING FITS\n");
+}

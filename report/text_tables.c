@@ -1,0 +1,243 @@
+/* The answers that are tables: compare, sweep, degrees, alloc, list. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/decimal.h"
+#include "base/units.h"
+#include "report/text.h"
+
+enum { NARROW = 90 }; /* below, tables leave out their less telling columns */
+
+/* Memory, speed and, where there is room, step time and exposed communication; "OOM" stands beside a need
+ * that does not fit. */
+static void plan_cells(struct spp_table *table, const struct spp_plan *plan,
+                       const struct spp_text_style *style) {
+  const struct spp_memory *memory = &plan->prediction.memory;
+  const struct spp_time *time = &plan->prediction.time;
+  char gib[32], rate[32], step[32], exposed[32];
+  double hidden =
+      time->sp_exposed_s + time->tp_exposed_s + time->pp_exposed_s + time->dp_exposed_s + time->ep_exposed_s;
+  spp_table_cellf(table, "%s%s", spp_text_gib(memory->device_bytes, gib),
+                  memory->fits && memory->host_fits ? "" : " OOM");
+  spp_table_cell(table, spp_text_rate(time->tokens_per_s_per_gpu, rate));
+  if (style->width < NARROW) return;
+  spp_table_cell(table, spp_seconds_print(time->step_s, step));
+  spp_table_cellf(table, "%s %%", spp_text_percent(time->step_s > 0 ? hidden / time->step_s : 0, exposed));
+}
+
+static void print_and_free(struct spp_table *table, const struct spp_text_style *style, struct spp_str *out) {
+  spp_table_print(table, 0, style->width, out);
+  spp_table_free(table);
+}
+
+static const struct spp_compare_row *first_legal(const struct spp_compare_result *result) {
+  for (int i = 0; i < result->count; i++)
+    if (result->rows[i].legal) return &result->rows[i];
+  return NULL;
+}
+
+/* "illegal" and empty cells up to the last column, which says why. */
+static void illegal_cells(struct spp_table *table, int cells, const char *why_not) {
+  for (int i = 0; i < cells; i++)
+    spp_table_cell(table, i == 0 ? "illegal" : "");
+  spp_table_cell(table, why_not);
+}
+
+static void compare_row(struct spp_table *table, const struct spp_compare_row *row,
+                        const struct spp_text_style *style) {
+  char described[320];
+  spp_table_cell(table, row->name);
+  if (!row->legal) {
+    illegal_cells(table, style->width < NARROW ? 2 : 4, row->why_not);
+    return;
+  }
+  plan_cells(table, &row->plan, style);
+  spp_table_cellf(table, "%s · %s", row->plan.job.framework->name,
+                  spp_layout_describe(&row->plan.job, &row->plan.layout, described, sizeof described));
+}
+
+void spp_text_compare(const struct spp_report *report, const struct spp_compare_result *result,
+                      const struct spp_text_style *style, struct spp_str *out) {
+  static const char *const wide[] = {"strategy", "GiB", "tok/s/GPU", "step", "exposed", "layout, or why not"};
+  static const char *const narrow[] = {"strategy", "GiB", "tok/s/GPU", "layout, or why not"};
+  const struct spp_compare_row *any = first_legal(result);
+  struct spp_table table;
+  char seq[32];
+  if (any) spp_text_headline(report, &any->plan.job, style, out);
+  spp_str_addc(out, '\n');
+  spp_table_init(&table, style->width < NARROW ? "lrrl" : "lrrrrl");
+  spp_table_header(&table, style->width < NARROW ? narrow : wide);
+  for (int i = 0; i < result->count; i++)
+    compare_row(&table, &result->rows[i], style);
+  print_and_free(&table, style, out);
+  if (result->crossover_count) spp_str_addc(out, '\n');
+  for (int i = 0; i < result->crossover_count; i++)
+    spp_str_addf(out, "from %s tokens on, %s is faster than %s\n",
+                 spp_int_print(result->crossovers[i].seq_tokens, seq), result->crossovers[i].to,
+                 result->crossovers[i].from);
+}
+
+static void sweep_row(struct spp_table *table, const struct spp_sweep *sweep,
+                      const struct spp_sweep_point *point, const struct spp_text_style *style) {
+  char described[320];
+  for (int v = 0; v < sweep->variable_count; v++)
+    spp_table_cell(table, point->values[v]);
+  if (!point->plan) {
+    illegal_cells(table, style->width < NARROW ? 2 : 4, point->why_not);
+    return;
+  }
+  plan_cells(table, point->plan, style);
+  spp_table_cellf(table, "%s · %s", point->plan->job.framework->name,
+                  spp_layout_describe(&point->plan->job, &point->plan->layout, described, sizeof described));
+}
+
+void spp_text_sweep(const struct spp_report *report, const struct spp_sweep *sweep,
+                    const struct spp_text_style *style, struct spp_str *out) {
+  static const char *const wide[] = {"GiB", "tok/s/GPU", "step", "exposed", "layout, or why not"};
+  static const char *const narrow[] = {"GiB", "tok/s/GPU", "layout, or why not"};
+  bool is_narrow = style->width < NARROW;
+  const char *header[SPP_SWEEP_MAX_VARIABLES + 5] = {0};
+  char align[SPP_SWEEP_MAX_VARIABLES + 6] = "";
+  struct spp_table table;
+  int n = sweep->variable_count;
+  (void)report;
+  for (int v = 0; v < n; v++)
+    header[v] = sweep->variables[v];
+  memcpy(header + n, is_narrow ? narrow : wide, is_narrow ? sizeof narrow : sizeof wide);
+  memset(align, 'r', (size_t)n + (is_narrow ? 2 : 4));
+  align[n + (is_narrow ? 2 : 4)] = 'l';
+  spp_table_init(&table, align);
+  spp_table_header(&table, header);
+  for (int i = 0; i < sweep->count; i++)
+    sweep_row(&table, sweep, &sweep->points[i], style);
+  print_and_free(&table, style, out);
+}
+
+static bool shown_illegal(const struct spp_degree *degree, const struct spp_text_style *style) {
+  bool power_of_two = (degree->degree & (degree->degree - 1)) == 0; /* the ones people try */
+  return !degree->legal && (power_of_two || style->verbose);
+}
+
+/* Illegal degrees: those of one rule on one row, with the words of the first. */
+static void illegal_rows(const struct spp_degree *degrees, int count, const struct spp_text_style *style,
+                         struct spp_str *out) {
+  struct spp_table table;
+  bool done[SPP_MAX_DEGREES] = {false};
+  spp_table_init(&table, "ll");
+  for (int i = 0; i < count; i++) {
+    struct spp_str same;
+    if (done[i] || !shown_illegal(&degrees[i], style)) continue;
+    spp_str_init(&same);
+    for (int j = i; j < count; j++) {
+      if (!shown_illegal(&degrees[j], style) || strcmp(degrees[j].rule, degrees[i].rule) != 0) continue;
+      done[j] = true;
+      spp_str_addf(&same, same.len ? ", %lld" : "%lld", (long long)degrees[j].degree);
+    }
+    spp_table_cellf(&table, "not %s", spp_str_text(&same));
+    spp_table_cellf(&table, "%s: %s", degrees[i].rule, degrees[i].text);
+    spp_str_free(&same);
+  }
+  spp_table_print(&table, SPP_TEXT_LABEL, style->width, out);
+  spp_table_free(&table);
+}
+
+static void degree_rows(const char *axis, const struct spp_degree *degrees, int count,
+                        const struct spp_text_style *style, struct spp_str *out) {
+  struct spp_para legal;
+  spp_para_begin(&legal, style, axis, out);
+  for (int i = 0; i < count; i++) {
+    if (!degrees[i].legal) continue;
+    if (degrees[i].ulysses > 1 && degrees[i].ring > 1)
+      spp_para_item(&legal, SPP_TONE_GOOD, "%lld = %lld x %lld", (long long)degrees[i].degree,
+                    (long long)degrees[i].ulysses, (long long)degrees[i].ring);
+    else
+      spp_para_item(&legal, SPP_TONE_GOOD, "%lld", (long long)degrees[i].degree);
+  }
+  spp_para_end(&legal);
+  if (!style->quiet) illegal_rows(degrees, count, style, out);
+}
+
+void spp_text_degrees(const struct spp_report *report, const struct spp_job *job,
+                      const struct spp_degrees *degrees, const struct spp_text_style *style,
+                      struct spp_str *out) {
+  const struct spp_arch *arch = job->arch;
+  struct spp_para para;
+  (void)report;
+  spp_para_begin(&para, style, NULL, out);
+  spp_para_item(&para, SPP_TONE_TITLE, "%s", arch->display);
+  spp_para_item(&para, SPP_TONE_PLAIN, "%lld heads, %lld KV heads", (long long)arch->heads,
+                (long long)arch->kv_heads);
+  if (arch->experts) spp_para_item(&para, SPP_TONE_PLAIN, "%lld experts", (long long)arch->experts);
+  if (job->gpus > 0) spp_para_item(&para, SPP_TONE_PLAIN, "%lld GPUs", (long long)job->gpus);
+  spp_para_item(&para, SPP_TONE_PLAIN, "%s", job->framework->display);
+  spp_para_end(&para);
+  spp_text_paint(
+      style, SPP_TONE_DIM,
+      "legal degrees (Ulysses x ring where the framework splits), and the rule against the others\n", out);
+  degree_rows("sp", degrees->sp, degrees->sp_count, style, out);
+  degree_rows("tp", degrees->tp, degrees->tp_count, style, out);
+  if (arch->experts) degree_rows("ep", degrees->ep, degrees->ep_count, style, out);
+}
+
+static void alloc_row(struct spp_table *table, const struct spp_alloc_match *match,
+                      const struct spp_text_style *style) {
+  char size[32], ratio[32], shape[96] = "";
+  size_t used = 0;
+  for (int d = 0; d < match->dims && used < sizeof shape; d++)
+    used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld", d ? " x " : "",
+                             (long long)match->shape[d]);
+  spp_table_cell(table, spp_decimal_fixed(match->ratio, 3, ratio));
+  spp_table_cell(table, spp_bytes_print(match->bytes, size));
+  spp_table_cellf(table, "%s %s", shape, spp_dtype_name(match->dtype));
+  if (style->width >= NARROW) spp_table_cell(table, match->when);
+  spp_table_cellf(table, "%s: %s", match->tensor, match->why);
+}
+
+void spp_text_alloc(const struct spp_report *report, const struct spp_predict_report *job, int64_t bytes,
+                    const struct spp_alloc_match *matches, int count, const struct spp_text_style *style,
+                    struct spp_str *out) {
+  static const char *const wide[] = {"ratio", "bytes", "shape", "in", "tensor: why"};
+  static const char *const narrow[] = {"ratio", "bytes", "shape", "tensor: why"};
+  char size[32], exact[32];
+  struct spp_table table;
+  spp_text_headline(report, job->job, style, out);
+  spp_str_addf(out, "%s (%s bytes) is nearest to\n\n", spp_bytes_print(bytes, size),
+               spp_int_print(bytes, exact));
+  spp_table_init(&table, style->width < NARROW ? "rrll" : "rrlll");
+  spp_table_header(&table, style->width < NARROW ? narrow : wide);
+  for (int i = 0; i < count; i++)
+    alloc_row(&table, &matches[i], style);
+  print_and_free(&table, style, out);
+  if (count == 0) spp_str_add(out, "no tensor of this job comes near\n");
+}
+
+static void list_cell(struct spp_table *table, const struct spp_echo *cell) {
+  char number[32];
+  switch (cell->kind) {
+  case SPP_ECHO_I64: spp_table_cell(table, spp_int_print(cell->i64, number)); break;
+  case SPP_ECHO_REAL: spp_table_cell(table, spp_decimal_print(cell->real, 4, number)); break;
+  case SPP_ECHO_BOOL: spp_table_cell(table, cell->i64 ? "yes" : "no"); break;
+  case SPP_ECHO_TEXT: spp_table_cell(table, cell->text); break;
+  case SPP_ECHO_NULL:
+  case SPP_ECHO_TEXTS: spp_table_cell(table, "-"); break;
+  }
+}
+
+void spp_text_list(const struct spp_list *list, const struct spp_text_style *style, struct spp_str *out) {
+  const char *header[SPP_LIST_MAX_COLUMNS];
+  char align[SPP_LIST_MAX_COLUMNS + 1] = "";
+  struct spp_table table;
+  int shown = 0;
+  for (int c = 0; c < list->column_count; c++) {
+    enum spp_echo_kind kind = list->count ? list->cells[c].kind : SPP_ECHO_TEXT;
+    if (!list->columns[c].header) continue;
+    align[shown] = kind == SPP_ECHO_I64 || kind == SPP_ECHO_REAL ? 'r' : 'l';
+    header[shown++] = list->columns[c].header;
+  }
+  spp_table_init(&table, align);
+  if (!style->quiet) spp_table_header(&table, header);
+  for (int i = 0; i < list->count; i++)
+    for (int c = 0; c < list->column_count; c++)
+      if (list->columns[c].header) list_cell(&table, &list->cells[i * list->column_count + c]);
+  print_and_free(&table, style, out);
+}
