@@ -61,15 +61,17 @@ function(spp_folder folder)
   set_property(GLOBAL APPEND PROPERTY SPP_LIBRARIES spp_${folder})
 endfunction()
 
-# spp_program(FOLDER): the executable spplan, when its sources exist.
+# spp_program(FOLDER): the executable spplan, when its sources exist. All but main.c is a library, so that tests see it.
 function(spp_program folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
-  if(NOT sources)
+  spp_folder(${folder} ${ARGN})
+  if(NOT TARGET spp_${folder})
     return()
   endif()
-  get_property(libraries GLOBAL PROPERTY SPP_LIBRARIES)
-  add_executable(spplan ${sources})
-  target_link_libraries(spplan PRIVATE ${libraries} spp_options)
+  get_target_property(sources spp_${folder} SOURCES)
+  list(FILTER sources EXCLUDE REGEX "/main\\.c$")
+  set_target_properties(spp_${folder} PROPERTIES SOURCES "${sources}")
+  add_executable(spplan ${PROJECT_SOURCE_DIR}/${folder}/main.c)
+  target_link_libraries(spplan PRIVATE spp_${folder} spp_options)
   install(TARGETS spplan RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 

@@ -1,0 +1,22 @@
+/* How every command ends: the answer in the form asked for, and the assertions on it. */
+#ifndef SPP_CLI_ANSWER_H
+#define SPP_CLI_ANSWER_H
+
+#include "cli/command.h"
+
+/* One answer in its three forms; `what` is the command's own. */
+struct spp_answer {
+  const void *what;
+  void (*text)(const void *what, const struct spp_cli *cli, struct spp_str *out);
+  void (*json)(const void *what, struct spp_str *out);
+  void (*csv)(const void *what, struct spp_str *out);
+};
+/* Appends to cli->out as --json, --csv or text, then checks each --assert against the JSON. */
+enum spp_status spp_answer_give(struct spp_cli *cli, const struct spp_answer *answer, struct spp_diag *diag);
+
+/* cli->out to --output or standard output. A reader that went away is no error. */
+enum spp_status spp_answer_deliver(const struct spp_cli *cli, struct spp_diag *diag);
+/* Before a long computation: can --output be written? */
+enum spp_status spp_answer_check_output(const struct spp_cli *cli, struct spp_diag *diag);
+
+#endif

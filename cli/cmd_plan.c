@@ -1,0 +1,103 @@
+#include <stdlib.h>
+
+#include "cli/answer.h"
+#include "cli/setup.h"
+
+struct planned {
+  struct spp_report report;
+  struct spp_plan_report answer;
+  struct spp_text_style style;
+  const struct spp_args *args;
+};
+
+static void explain(const struct planned *planned, struct spp_str *out) {
+  const struct spp_search_result *search = planned->answer.search;
+  const struct spp_plan *plan = search->count         ? &search->plans[0]
+                                : search->has_nearest ? &search->nearest
+                                                      : NULL;
+  struct spp_prediction prediction;
+  struct spp_ledger *ledger;
+  if (!plan || planned->args->explain < 0) return;
+  ledger = calloc(1, sizeof *ledger);
+  if (!ledger) {
+    out->failed = true;
+    return;
+  }
+  spp_predict(&plan->job, &plan->layout, ledger, &prediction);
+  spp_text_explain(
+      (enum spp_explain)planned->args->explain,
+      &(struct spp_predict_report){
+          .job = &plan->job, .layout = &plan->layout, .prediction = &prediction, .ledger = ledger},
+      &planned->style, out);
+  free(ledger);
+}
+
+static void as_text(const void *what, const struct spp_cli *cli, struct spp_str *out) {
+  const struct planned *planned = what;
+  (void)cli;
+  spp_text_plan(&planned->report, &planned->answer, &planned->style, out);
+  explain(planned, out);
+}
+static void as_json(const void *what, struct spp_str *out) {
+  const struct planned *planned = what;
+  spp_json_plan(&planned->report, &planned->answer, out);
+}
+static void as_csv(const void *what, struct spp_str *out) {
+  const struct planned *planned = what;
+  spp_csv_plan(&planned->answer, out);
+}
+
+/* Exit 4 says on stderr what was in the way, because standard output may be a file. */
+static enum spp_status nothing_fits(const struct spp_search_result *search, struct spp_diag *diag) {
+  const struct spp_memory *memory = &search->nearest.prediction.memory;
+  if (!search->has_nearest)
+    return spp_diag_set(diag, SPP_ERR_NOFIT, "search", "more GPUs, LoRA or offload", "nothing fits");
+  return spp_diag_set(
+      diag, SPP_ERR_NOFIT, search->nearest.job.framework->name,
+      "fewer tokens, more GPUs, LoRA or offload; --find max-seq and --find min-gpus say how far",
+      "nothing fits: the nearest layout needs %.1f GiB of %.1f on a GPU",
+      (double)memory->device_bytes / 1073741824.0, (double)memory->capacity_bytes / 1073741824.0);
+}
+
+static enum spp_status answer(struct spp_cli *cli, const struct spp_setup *setup,
+                              const struct spp_search_options *options,
+                              const struct spp_search_result *search, const struct spp_find_result *find,
+                              struct spp_diag *diag) {
+  const struct spp_plan *first = search->count         ? &search->plans[0]
+                                 : search->has_nearest ? &search->nearest
+                                                       : NULL;
+  struct planned planned = {
+      .answer = {search, options, find}, .style = spp_setup_style(cli), .args = &cli->args};
+  enum spp_status status =
+      spp_setup_report(cli, setup, first ? &first->job : NULL, !setup->any_framework, &planned.report, diag);
+  if (status != SPP_OK) return status;
+  return spp_answer_give(cli, &(struct spp_answer){&planned, as_text, as_json, as_csv}, diag);
+}
+
+static unsigned needs_of(const struct spp_args *args) {
+  switch (args->find) {
+  case SPP_FIND_MAX_SEQ: return SPP_NEED_MODEL | SPP_NEED_GPUS;
+  case SPP_FIND_MIN_GPUS: return SPP_NEED_MODEL | SPP_NEED_SEQ;
+  default: return SPP_NEED_MODEL | SPP_NEED_SEQ | SPP_NEED_GPUS;
+  }
+}
+
+enum spp_status spp_run_plan(struct spp_cli *cli, struct spp_diag *diag) {
+  struct spp_search_options options;
+  struct spp_search_result alone;
+  struct spp_find_result find;
+  struct spp_setup setup;
+  bool finds = cli->args.find >= 0;
+  enum spp_status status, answered;
+  if ((status = spp_setup_keep(&cli->args, diag)) != SPP_OK) return status;
+  if ((status = spp_setup_job(cli, &cli->args, needs_of(&cli->args), &setup, diag)) != SPP_OK) return status;
+  spp_setup_search(&cli->args, &setup, &options);
+  status = finds ? spp_find(&options, (enum spp_find)cli->args.find, &find, diag)
+                 : spp_search(&options, &alone, diag);
+  if (status != SPP_OK && status != SPP_ERR_NOFIT) return status;
+  struct spp_search_result *search = finds ? &find.search : &alone;
+  answered = answer(cli, &setup, &options, search, finds ? &find : NULL, diag);
+  if (answered == SPP_OK && status == SPP_ERR_NOFIT) nothing_fits(search, diag);
+  spp_search_free(search);
+  return answered != SPP_OK ? answered : status;
+}

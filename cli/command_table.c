@@ -1,0 +1,73 @@
+#include <string.h>
+
+#include "cli/command.h"
+
+const struct spp_command spp_commands[] = {
+    {"plan",
+     SPP_CMD_PLAN,
+     NULL,
+     "which layout to use: searches them all (the default command)",
+     {{"The best layout for 32k tokens on one node", "spplan --model qwen7b --seq 32k --gpus 8"},
+      {"The longest sequence LoRA reaches on two cards",
+       "spplan plan --model qwen7b --gpus 2 --method lora --find max-seq"},
+      {"One framework, ZeRO-3 fixed, ten plans",
+       "spplan plan --model llama-3.1-8b --seq 128k --gpus 16 --framework deepspeed --zero 3 --top 10"}},
+     spp_run_plan},
+    {"predict",
+     SPP_CMD_PREDICT,
+     NULL,
+     "one layout, every byte and second of it",
+     {{"Ulysses 4 in ms-swift",
+       "spplan predict --model qwen7b --seq 32k --gpus 8 --sp 4 --zero 3 --recompute full"},
+      {"Where the memory goes, tensor by tensor",
+       "spplan predict --model qwen7b --seq 32k --gpus 8 --sp 4 --explain memory"},
+      {"A check for a script",
+       "spplan predict --model qwen7b --seq 32k --gpus 8 --assert 'memory.device_bytes<75GiB' -q"}},
+     spp_run_predict},
+    {"compare",
+     SPP_CMD_COMPARE,
+     NULL,
+     "the same job under no SP, TP + SP, Ulysses, ring, all-gather and hybrids",
+     {{"Which strategy at 128k, and where the winner changes",
+       "spplan compare --model qwen7b --seq 128k --gpus 8"}},
+     spp_run_compare},
+    {"sweep",
+     SPP_CMD_SWEEP,
+     NULL,
+     "one or two variables over a range, the best layout at each point",
+     {{"Speed over the sequence length", "spplan sweep --model qwen7b --gpus 8 --vary seq=4k:256k:x2"},
+      {"Two variables, as CSV",
+       "spplan sweep --model qwen7b --seq 64k --gpus 8 --vary tp=1,2,4 --vary sp=1,2,4 --csv"}},
+     spp_run_sweep},
+    {"alloc",
+     SPP_CMD_ALLOC,
+     "BYTES",
+     "which tensors of a job have this size",
+     {{"What the allocator failed on", "spplan alloc 58.15GiB --model qwen7b --seq 32k --tp 2"}},
+     spp_run_alloc},
+    {"degrees",
+     SPP_CMD_DEGREES,
+     NULL,
+     "the legal SP, TP and EP degrees of a model, each illegal one with its rule",
+     {{"What 28 heads and 4 KV heads allow", "spplan degrees --model qwen7b --framework ms-swift"}},
+     spp_run_degrees},
+    {"list",
+     SPP_CMD_LIST,
+     "WHAT",
+     "models, gpus, clusters, frameworks, strategies or features",
+     {{"Every model, for a script", "spplan list models --json"}},
+     spp_run_list},
+    {"help",
+     SPP_CMD_HELP,
+     "COMMAND",
+     "what a command does and its options",
+     {{"The options of plan", "spplan help plan"}},
+     spp_run_help},
+};
+const int spp_command_count = (int)(sizeof(spp_commands) / sizeof(spp_commands[0]));
+
+const struct spp_command *spp_command_find(const char *name) {
+  for (int i = 0; i < spp_command_count; i++)
+    if (strcmp(spp_commands[i].name, name) == 0) return &spp_commands[i];
+  return NULL;
+}

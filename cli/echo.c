@@ -1,0 +1,162 @@
+/* The "inputs" of an answer, from the option table. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/setup.h"
+#include "model/job.h"
+
+/* Where a resolved job holds what an option would have set. Fields that each framework fills its own way are
+ * echoed only when there is one framework. */
+enum field_kind { AS_I64, AS_INT, AS_UNSIGNED, AS_REAL, AS_BOOL };
+static const struct resolved {
+  const char *option;
+  enum field_kind kind;
+  size_t offset;
+  bool by_framework;
+} resolved[] = {
+#define FIELD(option, kind, member, by_framework)                                                            \
+  { option, kind, offsetof(struct spp_job, member), by_framework }
+    FIELD("seq", AS_I64, seq_tokens, false),
+    FIELD("gpus", AS_I64, gpus, false),
+    FIELD("global-batch", AS_I64, global_batch, false),
+    FIELD("price-per-gpu-hour", AS_REAL, usd_per_gpu_hour, false),
+    FIELD("mode", AS_INT, mode, false),
+    FIELD("method", AS_INT, method, false),
+    FIELD("optimizer", AS_INT, optimizer, false),
+    FIELD("dtype", AS_INT, dtype, false),
+    FIELD("packing", AS_BOOL, packing, false),
+    FIELD("attention", AS_INT, attention, true),
+    FIELD("kernels", AS_INT, kernels, true),
+    FIELD("ring-impl", AS_INT, ring_impl, true),
+    FIELD("loss", AS_INT, loss, true),
+    FIELD("loss-chunk", AS_I64, loss_chunk_tokens, true),
+#undef FIELD
+};
+
+static int64_t field_i64(const void *field, enum field_kind kind) {
+  switch (kind) {
+  case AS_I64: return *(const int64_t *)field;
+  case AS_INT: return *(const int *)field;
+  case AS_UNSIGNED: return (int64_t) * (const unsigned *)field;
+  case AS_BOOL: return *(const bool *)field;
+  case AS_REAL: return SPP_UNSET;
+  }
+  return SPP_UNSET;
+}
+
+/* A whole number as the option would show it: a word, yes or no, or the number; null below 0. */
+static struct spp_echo number_echo(const struct spp_option *option, int64_t value) {
+  struct spp_echo echo = {.key = option->key, .kind = SPP_ECHO_NULL, .i64 = value};
+  if (value < 0) return echo;
+  echo.kind = option->kind == SPP_KIND_CHOICE ? SPP_ECHO_TEXT
+              : option->kind == SPP_KIND_FLAG ? SPP_ECHO_BOOL
+                                              : SPP_ECHO_I64;
+  if (option->kind == SPP_KIND_CHOICE) echo.text = spp_option_word(option, value);
+  return echo;
+}
+
+static struct spp_echo echo_resolved(const struct spp_option *option, const struct spp_job *job,
+                                     bool one_framework) {
+  struct spp_echo none = {.key = option->key};
+  for (size_t i = 0; job && i < sizeof resolved / sizeof resolved[0]; i++) {
+    const void *field = (const char *)job + resolved[i].offset;
+    if (strcmp(resolved[i].option, option->name) != 0 || (resolved[i].by_framework && !one_framework))
+      continue;
+    if (resolved[i].kind != AS_REAL) return number_echo(option, field_i64(field, resolved[i].kind));
+    if (*(const double *)field > 0)
+      return (struct spp_echo){.key = option->key, .kind = SPP_ECHO_REAL, .real = *(const double *)field};
+  }
+  return none;
+}
+
+static struct spp_echo echo_words(struct spp_cli *cli, const struct spp_option *option) {
+  int64_t bits = spp_option_i64(option, &cli->args);
+  const char **words = spp_arena_array(&cli->arena, 32, sizeof *words);
+  struct spp_echo echo = {.key = option->key, .kind = SPP_ECHO_TEXTS, .texts = words};
+  const char *word;
+  int value;
+  if (!words) return (struct spp_echo){.key = option->key};
+  for (int i = 0; i < 32 && (word = option->word(i, &value)) != NULL; i++)
+    if ((bits & value) == value && !(echo.text_count && value >> 30)) words[echo.text_count++] = word;
+  return echo;
+}
+
+static struct spp_echo echo_image(struct spp_cli *cli, const struct spp_option *option) {
+  const struct spp_image_size *size = &cli->args.image;
+  char *text = spp_arena_printf(&cli->arena, "%lldx%lldx%lld", (long long)size->width,
+                                (long long)size->height, (long long)size->count);
+  return (struct spp_echo){.key = option->key, .kind = text ? SPP_ECHO_TEXT : SPP_ECHO_NULL, .text = text};
+}
+
+static struct spp_echo echo_given(struct spp_cli *cli, const struct spp_option *option) {
+  const char *field = (const char *)&cli->args + option->offset;
+  struct spp_echo echo = {.key = option->key};
+  switch (option->kind) {
+  case SPP_KIND_REAL:
+    echo.kind = SPP_ECHO_REAL, echo.real = *(const double *)(const void *)field;
+    return echo;
+  case SPP_KIND_TEXT:
+    echo.kind = SPP_ECHO_TEXT, echo.text = *(const char *const *)(const void *)field;
+    return echo;
+  case SPP_KIND_LIST: {
+    const struct spp_texts *list = (const void *)field;
+    echo.kind = SPP_ECHO_TEXTS, echo.texts = list->text, echo.text_count = list->count;
+    return echo;
+  }
+  case SPP_KIND_WORDS: return echo_words(cli, option);
+  case SPP_KIND_IMAGE: return echo_image(cli, option);
+  default: return number_echo(option, spp_option_i64(option, &cli->args));
+  }
+}
+
+/* Names as they were found, not as they were typed. */
+static bool echo_name(const struct spp_cli *cli, const struct spp_setup *setup,
+                      const struct spp_option *option, struct spp_echo *echo) {
+  const struct spp_job_spec *spec = &cli->args.spec;
+  *echo = (struct spp_echo){.key = option->key, .kind = SPP_ECHO_TEXT};
+  switch (option->source) {
+  case SPP_VALUES_MODEL: echo->text = spec->arch ? spec->arch->name : NULL; return true;
+  case SPP_VALUES_GPU: echo->text = spec->gpu ? spec->gpu->name : NULL; return true;
+  case SPP_VALUES_CLUSTER: echo->text = spec->cluster ? spec->cluster->name : NULL; return true;
+  case SPP_VALUES_FRAMEWORK:
+    echo->text = setup->any_framework ? "any" : setup->framework_count ? setup->frameworks[0]->name : NULL;
+    return true;
+  default: break;
+  }
+  if (strcmp(option->name, "gpus-per-node") != 0 || !spec->cluster) return false;
+  *echo = (struct spp_echo){.key = option->key, .kind = SPP_ECHO_I64, .i64 = spec->cluster->gpus_per_node};
+  return true;
+}
+
+/* Somebody gave one, or the program has a default of its own (--objective, --search). */
+static bool has_value(const struct spp_cli *cli, const struct spp_option *option) {
+  return spp_cli_set_by(cli, option->name) != SPP_SET_BY_NOBODY ||
+         (option->kind == SPP_KIND_CHOICE && spp_option_i64(option, &cli->args) >= 0);
+}
+
+enum spp_status spp_setup_report(struct spp_cli *cli, const struct spp_setup *setup,
+                                 const struct spp_job *job, bool one_framework, struct spp_report *report,
+                                 struct spp_diag *diag) {
+  struct spp_echo *inputs = spp_arena_array(&cli->arena, SPP_MAX_OPTIONS, sizeof *inputs);
+  int count = 0;
+  if (!inputs) return spp_diag_oom(diag);
+  for (int i = 0; i < spp_option_count; i++) {
+    const struct spp_option *option = &spp_options[i];
+    if (!option->key || !(option->commands & (unsigned)cli->command->bit)) continue;
+    if (!echo_name(cli, setup, option, &inputs[count]))
+      inputs[count] =
+          has_value(cli, option) ? echo_given(cli, option) : echo_resolved(option, job, one_framework);
+    count++;
+  }
+  *report = (struct spp_report){
+      .inputs = inputs,
+      .input_count = count,
+      .spec = &cli->args.spec,
+      .gpu_note = setup->gpu_note,
+      .searched_frameworks = setup->any_framework ? setup->framework_count : 0,
+      .dataset_tokens = cli->args.dataset_tokens,
+      .dataset_samples = cli->args.dataset_samples,
+  };
+  return SPP_OK;
+}

@@ -1,0 +1,137 @@
+/* The options of the command line: one table from which parsing, help, the man page, completion, environment
+ * names, the user's config file and the echo of inputs are derived. To add an option, add a row to
+ * cli/option_table.c. */
+#ifndef SPP_CLI_OPTIONS_H
+#define SPP_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+#include "base/term.h"
+#include "planner/search.h"
+#include "report/report.h"
+
+/* One bit per sub-command; an option row names those it belongs to. */
+enum spp_command_bit {
+  SPP_CMD_PLAN = 1 << 0,
+  SPP_CMD_PREDICT = 1 << 1,
+  SPP_CMD_COMPARE = 1 << 2,
+  SPP_CMD_SWEEP = 1 << 3,
+  SPP_CMD_ALLOC = 1 << 4,
+  SPP_CMD_DEGREES = 1 << 5,
+  SPP_CMD_LIST = 1 << 6,
+  SPP_CMD_HELP = 1 << 7,
+  SPP_CMD_ALL = (1 << 8) - 1
+};
+
+enum spp_option_kind {
+  SPP_KIND_FLAG,   /* no value; stores row->value in an int */
+  SPP_KIND_CHOICE, /* one word of row->word; int */
+  SPP_KIND_PART,   /* the same, but the value may be left out, which stores row->value; int */
+  SPP_KIND_WORDS,  /* words of row->word joined by commas, or-ed; int64_t */
+  SPP_KIND_COUNT,  /* whole number in [min, max]; int64_t */
+  SPP_KIND_TOKENS, /* 32k, 1m; int64_t */
+  SPP_KIND_BYTES,  /* 80GiB; int64_t */
+  SPP_KIND_REAL,   /* real number in [real_min, real_max]; double */
+  SPP_KIND_TEXT,   /* const char *, borrowed from argv, the environment or the arena */
+  SPP_KIND_LIST,   /* text given any number of times; struct spp_texts */
+  SPP_KIND_IMAGE   /* WxH[xN]; struct spp_image_size */
+};
+
+/* What completion offers for a value that is no fixed word. */
+enum spp_value_source {
+  SPP_VALUES_NONE,
+  SPP_VALUES_FILE,
+  SPP_VALUES_FOLDER,
+  SPP_VALUES_MODEL,
+  SPP_VALUES_GPU,
+  SPP_VALUES_CLUSTER,
+  SPP_VALUES_FRAMEWORK
+};
+
+enum spp_option_group {
+  SPP_GROUP_OPT_JOB,
+  SPP_GROUP_OPT_HARDWARE,
+  SPP_GROUP_OPT_METHOD,
+  SPP_GROUP_OPT_DATA,
+  SPP_GROUP_OPT_LAYOUT,
+  SPP_GROUP_OPT_FRAMEWORK,
+  SPP_GROUP_OPT_QUESTION,
+  SPP_GROUP_OPT_OUTPUT,
+  SPP_GROUP_OPT_COUNT
+};
+
+enum { SPP_MAX_TEXTS = 16, SPP_MAX_OPTIONS = 96 };
+struct spp_texts {
+  int count;
+  const char *text[SPP_MAX_TEXTS];
+};
+struct spp_image_size {
+  int64_t width, height, count; /* count 0: not given */
+};
+
+/* Everything the command line can say; SPP_UNSET (negative, NULL) where it said nothing. */
+struct spp_args {
+  struct spp_job_spec spec;   /* names are resolved into it later (cli/setup.c) */
+  struct spp_request request; /* the layout fields that were fixed */
+
+  const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output;
+  int64_t gpus_per_node;
+  int64_t lora_targets;
+  int loss; /* index into the words of --loss: choices first, then paths */
+  struct spp_image_size image;
+  int64_t dataset_tokens, dataset_samples;
+
+  int objective, find, search, explain, color;
+  int64_t top, threads;
+  struct spp_texts keep, asserts, vary;
+  int json, csv, quiet, verbose;
+  int help, version, help_man, complete_options;
+  const char *complete_values;
+};
+
+struct spp_option {
+  const char *name; /* long name without dashes */
+  char letter;      /* short name, 0 = none */
+  enum spp_option_kind kind;
+  const char *arg;  /* what the value is called in help; NULL for flags */
+  size_t offset;    /* where in struct spp_args */
+  int value;        /* FLAG, PART: what is stored */
+  int64_t min, max; /* COUNT, TOKENS */
+  double real_min, real_max;
+  /* CHOICE, PART, WORDS: word i and the value it stands for; NULL after the last */
+  const char *(*word)(int i, int *value);
+  enum spp_value_source source;
+  unsigned commands; /* SPP_CMD_* */
+  enum spp_option_group group;
+  const char *key;  /* key under "inputs" in JSON; NULL: not echoed */
+  bool layout;      /* a field of the layout: --keep may name it */
+  bool no_default;  /* not read from the environment or the config file */
+  const char *help; /* one line */
+};
+
+extern const struct spp_option spp_options[];
+extern const int spp_option_count;
+const char *spp_option_group_title(enum spp_option_group group);
+
+/* Row of a long name, or NULL. */
+const struct spp_option *spp_option_find(const char *name);
+int spp_option_index(const struct spp_option *option);
+
+void spp_args_clear(struct spp_args *args);
+/* Parse `text` as the value of `option` and store it; `where` names the place in errors ("--seq",
+ * "SPPLAN_SEQ"). */
+enum spp_status spp_option_store(const struct spp_option *option, const char *text, const char *where,
+                                 struct spp_args *args, struct spp_diag *diag);
+/* True when the field of `option` holds a value. */
+bool spp_option_is_set(const struct spp_option *option, const struct spp_args *args);
+/* The current int or int64 value of an option of any whole-number kind. */
+int64_t spp_option_i64(const struct spp_option *option, const struct spp_args *args);
+/* The word of a CHOICE that stands for `value`, or NULL. */
+const char *spp_option_word(const struct spp_option *option, int64_t value);
+/* Splits the words of --loss into a choice and a path (contract: `--loss` takes either). */
+void spp_args_settle(struct spp_args *args);
+
+#endif

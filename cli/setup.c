@@ -1,0 +1,277 @@
+#include "cli/setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/num.h"
+#include "base/suggest.h"
+#include "cli/machine.h"
+#include "model/calib.h"
+#include "model/vision.h"
+
+enum { MAX_DOCUMENTS = 4000000 };
+#define DOCUMENT_FILE_BYTES (INT64_C(64) << 20)
+static const char default_gpu[] = "h100-80gb", default_framework[] = "ms-swift",
+                  driver_folder[] = "/proc/driver/nvidia/gpus";
+
+static enum spp_status missing(const char *option, const char *example, struct spp_diag *diag) {
+  char what[64];
+  snprintf(what, sizeof what, "--%s is missing", option);
+  return spp_diag_set(diag, SPP_ERR_USAGE, "command line", example, "%s", what);
+}
+
+static enum spp_status check_needs(const struct spp_args *args, unsigned needs, struct spp_diag *diag) {
+  if ((needs & SPP_NEED_MODEL) && !args->model)
+    return missing("model", "give one, such as --model qwen7b ('spplan list models' names them)", diag);
+  if ((needs & SPP_NEED_SEQ) && args->spec.seq_tokens <= 0)
+    return missing("seq", "give a length, such as --seq 32k", diag);
+  if ((needs & SPP_NEED_GPUS) && args->spec.gpus <= 0)
+    return missing("gpus", "give a number, such as --gpus 8", diag);
+  return SPP_OK;
+}
+
+/* ---- hardware ---- */
+
+static enum spp_status choose_gpu(struct spp_cli *cli, const char **name, struct spp_setup *setup,
+                                  struct spp_diag *diag) {
+  char model[128];
+  const char *const *names;
+  const char *match;
+  enum spp_status status;
+  int count;
+  *name = default_gpu;
+  setup->gpu_note = "no GPU found here";
+  if (!spp_machine_gpu(driver_folder, model, sizeof model)) return SPP_OK;
+  if ((status = spp_gpu_list(cli->config_dir, &cli->arena, &names, &count, diag)) != SPP_OK) return status;
+  match = spp_machine_match(model, names, count);
+  setup->gpu_note =
+      spp_arena_printf(&cli->arena, match ? "found here: %s" : "the GPU here is unknown: %s", model);
+  if (match) *name = match;
+  return setup->gpu_note ? SPP_OK : spp_diag_oom(diag);
+}
+
+/* --gpus-per-node: the same machine with fewer or more GPUs; what one GPU gets of the network stays. */
+static enum spp_status resize_node(struct spp_cli *cli, struct spp_args *args, struct spp_diag *diag) {
+  struct spp_cluster *cluster;
+  bool domain_is_node = args->spec.cluster->domain_gpus <= args->spec.cluster->gpus_per_node;
+  if (args->gpus_per_node <= 0 || args->gpus_per_node == args->spec.cluster->gpus_per_node) return SPP_OK;
+  cluster = spp_arena_alloc(&cli->arena, sizeof *cluster);
+  if (!cluster) return spp_diag_oom(diag);
+  *cluster = *args->spec.cluster;
+  cluster->nics_per_node =
+      spp_ceil_div(spp_sat_mul(cluster->nics_per_node, args->gpus_per_node), cluster->gpus_per_node);
+  cluster->gpus_per_node = args->gpus_per_node;
+  if (domain_is_node) cluster->domain_gpus = args->gpus_per_node;
+  args->spec.cluster = cluster;
+  return SPP_OK;
+}
+
+static enum spp_status load_hardware(struct spp_cli *cli, struct spp_args *args, struct spp_setup *setup,
+                                     struct spp_diag *diag) {
+  const char *name = args->gpu;
+  enum spp_status status;
+  if (!name && (status = choose_gpu(cli, &name, setup, diag)) != SPP_OK) return status;
+  if ((status = spp_gpu_load(cli->config_dir, name, &cli->arena, &args->spec.gpu, diag)) != SPP_OK)
+    return status;
+  status = spp_cluster_load(cli->config_dir, args->cluster, args->spec.gpu, &cli->arena, &args->spec.cluster,
+                            diag);
+  if (status != SPP_OK) return status;
+  if ((status = resize_node(cli, args, diag)) != SPP_OK) return status;
+  return spp_calib_load(cli->config_dir, args->spec.gpu, args->spec.cluster, &cli->arena, &args->spec.calib,
+                        diag);
+}
+
+/* ---- data ---- */
+
+static enum spp_status measure_images(struct spp_args *args, struct spp_diag *diag) {
+  struct spp_image_tokens one;
+  enum spp_status status;
+  if (args->image.count <= 0) return SPP_OK;
+  if (args->spec.arch->vision.kind == SPP_VISION_NONE)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--image", "leave it out or choose a vision model",
+                        "%s has no vision tower", args->spec.arch->display);
+  status = spp_vision_tokens(&args->spec.arch->vision, args->image.height, args->image.width, 1, &one, diag);
+  if (status != SPP_OK) return status;
+  args->spec.images_per_sequence = args->image.count;
+  args->spec.image_patches = spp_sat_mul(args->image.count, one.patches);
+  args->spec.image_tokens = spp_sat_mul(args->image.count, one.tokens);
+  if (args->spec.seq_tokens > 0 && args->spec.image_tokens > args->spec.seq_tokens)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--image", "fewer or smaller images, or a longer --seq",
+                        "the images take %lld tokens of a sequence of %lld",
+                        (long long)args->spec.image_tokens, (long long)args->spec.seq_tokens);
+  return SPP_OK;
+}
+
+static enum spp_status bad_length(const char *path, int line, const char *what, struct spp_diag *diag) {
+  char where[256];
+  snprintf(where, sizeof where, "%.200s:%d", path, line);
+  return spp_diag_set(diag, SPP_ERR_INPUT, where, "one token count a line, such as 4096", "%s", what);
+}
+
+/* Whole numbers apart by blanks, commas or new lines, into `lengths` of room for one a character. */
+static enum spp_status read_lengths(const char *path, const char *text, size_t size, int64_t *lengths,
+                                    int64_t *count, struct spp_diag *diag) {
+  int line = 1;
+  for (size_t at = 0; at < size;) {
+    int64_t value = 0;
+    char c = text[at];
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',') {
+      line += c == '\n';
+      at++;
+      continue;
+    }
+    for (; at < size && text[at] >= '0' && text[at] <= '9'; at++)
+      if ((value = value * 10 + (text[at] - '0')) > INT64_C(1) << 30)
+        return bad_length(path, line, "a length is too large", diag);
+    if (value == 0 || (at < size && !strchr(" \t\r\n,", text[at])))
+      return bad_length(path, line, "this is no token count", diag);
+    if (*count == MAX_DOCUMENTS) return bad_length(path, line, "more than 4,000,000 documents", diag);
+    lengths[(*count)++] = value;
+  }
+  return *count > 0 ? SPP_OK : bad_length(path, line, "no token count in the file", diag);
+}
+
+static enum spp_status read_documents(struct spp_cli *cli, struct spp_args *args, struct spp_diag *diag) {
+  int64_t *lengths, count = 0;
+  enum spp_status status;
+  size_t size;
+  char *text;
+  if (!args->doc_lengths) return SPP_OK;
+  if (args->spec.seq_tokens <= 0)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--doc-lengths", "give --seq",
+                        "documents are packed into sequences of a known length");
+  if ((status = spp_file_read(args->doc_lengths, DOCUMENT_FILE_BYTES, &text, &size, diag)) != SPP_OK)
+    return status;
+  lengths = spp_arena_array(&cli->arena, size / 2 + 1, sizeof *lengths);
+  status = lengths ? read_lengths(args->doc_lengths, text, size, lengths, &count, diag) : spp_diag_oom(diag);
+  free(text);
+  if (status != SPP_OK) return status;
+  spp_documents_measure(lengths, count, args->spec.seq_tokens, &args->spec.documents);
+  if (args->spec.packing == SPP_UNSET) args->spec.packing = 1;
+  return SPP_OK;
+}
+
+/* ---- frameworks ---- */
+
+/* Frameworks that run the job's mode; with `searched_only` those a plan for "any" looks at. */
+static enum spp_status load_frameworks(struct spp_cli *cli, int mode, bool searched_only,
+                                       struct spp_setup *setup, struct spp_diag *diag) {
+  const char *const *names;
+  enum spp_status status;
+  int count;
+  if ((status = spp_framework_list(cli->config_dir, &cli->arena, &names, &count, diag)) != SPP_OK)
+    return status;
+  for (int i = 0; i < count && setup->framework_count < SPP_MAX_FRAMEWORKS; i++) {
+    const struct spp_framework *framework;
+    status = spp_framework_load(cli->config_dir, names[i], &cli->arena, &framework, diag);
+    if (status != SPP_OK) return status;
+    if (framework->modes[mode] && (framework->searched || !searched_only))
+      setup->frameworks[setup->framework_count++] = framework;
+  }
+  return SPP_OK;
+}
+
+static enum spp_status choose_frameworks(struct spp_cli *cli, const struct spp_args *args,
+                                         struct spp_setup *setup, struct spp_diag *diag) {
+  bool searches = cli->command->bit == SPP_CMD_PLAN || cli->command->bit == SPP_CMD_COMPARE;
+  int mode = args->spec.mode == SPP_UNSET ? SPP_MODE_TRAIN : args->spec.mode;
+  const char *name = args->framework ? args->framework : searches ? "any" : default_framework;
+  enum spp_status status = SPP_OK;
+  setup->any_framework = strcmp(name, "any") == 0;
+  if (!setup->any_framework && (args->framework || mode != SPP_MODE_INFER)) {
+    setup->framework_count = 1;
+    return spp_framework_load(cli->config_dir, name, &cli->arena, &setup->frameworks[0], diag);
+  }
+  status = load_frameworks(cli, mode, mode != SPP_MODE_INFER, setup, diag);
+  if (status != SPP_OK || setup->framework_count == 0)
+    return status != SPP_OK
+               ? status
+               : spp_diag_set(diag, SPP_ERR_USAGE, "--mode", "'spplan list frameworks' shows what each does",
+                              "no framework runs mode %s", spp_mode_name((enum spp_mode)mode));
+  if (!setup->any_framework) setup->framework_count = 1; /* a default that serves; inference only */
+  return SPP_OK;
+}
+
+enum spp_status spp_setup_one_framework(const struct spp_setup *setup, const struct spp_framework **framework,
+                                        struct spp_diag *diag) {
+  if (setup->any_framework)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--framework",
+                        "name one ('spplan list frameworks'), or use plan",
+                        "this command takes one framework");
+  *framework = setup->frameworks[0];
+  return SPP_OK;
+}
+
+enum spp_status spp_setup_job(struct spp_cli *cli, struct spp_args *args, unsigned needs,
+                              struct spp_setup *setup, struct spp_diag *diag) {
+  enum spp_status status;
+  memset(setup, 0, sizeof *setup);
+  spp_args_settle(args);
+  if ((status = check_needs(args, needs, diag)) != SPP_OK) return status;
+  if ((status = spp_arch_load(cli->config_dir, args->model, &cli->arena, &args->spec.arch, diag)) != SPP_OK)
+    return status;
+  if ((status = load_hardware(cli, args, setup, diag)) != SPP_OK) return status;
+  if ((status = measure_images(args, diag)) != SPP_OK) return status;
+  if ((status = read_documents(cli, args, diag)) != SPP_OK) return status;
+  return choose_frameworks(cli, args, setup, diag);
+}
+
+/* ---- search ---- */
+
+enum spp_status spp_setup_keep(struct spp_args *args, struct spp_diag *diag) {
+  for (int i = 0; i < args->keep.count; i++) {
+    const char *text = args->keep.text[i], *equals = strchr(text, '=');
+    const struct spp_option *option = NULL;
+    const char *names[SPP_MAX_OPTIONS], *near;
+    char name[64], hint[96], where[96];
+    int count = 0;
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - text) : (int)strlen(text), text);
+    for (char *c = name; *c; c++)
+      if (*c == '_') *c = '-';
+    for (int o = 0; o < spp_option_count; o++) {
+      if (!spp_options[o].layout || spp_options[o].kind == SPP_KIND_FLAG) continue;
+      names[count++] = spp_options[o].name;
+      if (strcmp(spp_options[o].name, name) == 0) option = &spp_options[o];
+    }
+    near = spp_suggest(name, names, count);
+    snprintf(hint, sizeof hint,
+             near ? "did you mean %s=?" : "fields are tp, pp, sp, ulysses, zero, recompute and the like%s",
+             near ? near : "");
+    if (!option) return spp_diag_set(diag, SPP_ERR_USAGE, "--keep", hint, "unknown layout field '%s'", name);
+    if (!equals)
+      return spp_diag_set(diag, SPP_ERR_USAGE, "--keep", "write FIELD=VALUE, such as tp=2",
+                          "'%s' has no value", name);
+    snprintf(where, sizeof where, "--keep %s", name);
+    enum spp_status status = spp_option_store(option, equals + 1, where, args, diag);
+    if (status != SPP_OK) return status;
+  }
+  return SPP_OK;
+}
+
+void spp_setup_search(const struct spp_args *args, const struct spp_setup *setup,
+                      struct spp_search_options *options) {
+  *options = (struct spp_search_options){
+      .spec = args->spec,
+      .frameworks = setup->frameworks,
+      .framework_count = setup->framework_count,
+      .fixed = args->request,
+      .objective = (enum spp_objective)args->objective,
+      .top = args->top == SPP_UNSET ? 3 : (int)args->top,
+      .threads = args->threads == SPP_UNSET ? 0 : (int)args->threads,
+      .exhaustive = args->search > 0,
+  };
+}
+
+struct spp_text_style spp_setup_style(const struct spp_cli *cli) {
+  int64_t width = spp_min64(100, spp_max64(60, cli->term.columns));
+  bool to_file = cli->args.output && strcmp(cli->args.output, "-") != 0;
+  return (struct spp_text_style){
+      .width = (int)width,
+      .utf8 = cli->term.utf8,
+      .color = cli->term.color && !(to_file && cli->args.color != (int)SPP_COLOR_ALWAYS),
+      .quiet = cli->args.quiet != 0,
+      .verbose = cli->args.verbose != 0,
+  };
+}
