@@ -1,0 +1,335 @@
+#include "planner/corpus.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "model/calib.h"
+#include "model/words.h"
+#include "planner/corpus_reading.h"
+
+static const double gib = 1073741824.0;
+enum { CORPUS_MAX_BYTES = 64 << 20, CORPUS_MAX_RUNS = 100000 };
+
+static const char *keep(struct spp_corpus_reader *reader, struct spp_json record, const char *key) {
+  const char *text = spp_arena_strdup(reader->arena, spp_record_text(record, key));
+  return text ? text : "";
+}
+
+/* "torch max_memory_allocated" and the like: words in order of how much they say. */
+static enum spp_memory_kind memory_kind(const char *text) {
+  static const struct {
+    const char *word;
+    enum spp_memory_kind kind;
+  } words[] = {{"capacity", SPP_MEASURED_CAPACITY}, {"comment", SPP_MEASURED_UNSTATED},
+               {"NVML", SPP_MEASURED_DEVICE},       {"nvidia-smi", SPP_MEASURED_DEVICE},
+               {"reserved", SPP_MEASURED_RESERVED}, {"allocated", SPP_MEASURED_ALLOCATED}};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (spp_text_contains(text, words[i].word)) return words[i].kind;
+  return SPP_MEASURED_UNSTATED;
+}
+
+static void read_measured(struct spp_json record, struct spp_run *run) {
+  struct spp_json measured = spp_json_get(record, "measured");
+  run->memory_bytes = spp_record_number(measured, NULL, "peak_mem_gib", 0) * gib;
+  run->memory_tolerance = spp_record_number(measured, NULL, "mem_tol", 0);
+  run->memory_kind = memory_kind(spp_record_text(measured, "mem_kind"));
+  run->reserved_bytes = spp_record_number(measured, NULL, "peak_reserved_gib", 0) * gib;
+  run->step_s = spp_record_number(measured, NULL, "step_time_s", 0);
+  run->tokens_per_s_per_gpu = spp_record_number(measured, NULL, "tokens_per_s_per_gpu", 0);
+  run->time_tolerance = spp_record_number(measured, NULL, "time_tol", 0);
+  run->max_seq_tokens = (int64_t)spp_record_number(measured, NULL, "max_seq", 0);
+  bool oom = false;
+  struct spp_json stated = spp_json_get(measured, "oom");
+  run->oom = SPP_UNSET;
+  if (spp_json_kind(stated) == SPP_JSON_BOOL && spp_json_bool(stated, &oom, NULL) == SPP_OK) run->oom = oom;
+}
+
+static enum spp_dtype read_dtype(const char *precision) {
+  if (spp_text_contains(precision, "fp8 weights") || spp_text_contains(precision, "int4"))
+    return SPP_DTYPE_BF16;
+  if (spp_text_contains(precision, "fp8") || spp_text_contains(precision, "float8")) return SPP_DTYPE_FP8;
+  if (spp_text_contains(precision, "bf16")) return SPP_DTYPE_BF16;
+  if (spp_text_contains(precision, "fp16")) return SPP_DTYPE_FP16;
+  return spp_text_contains(precision, "fp32") ? SPP_DTYPE_FP32 : SPP_DTYPE_BF16;
+}
+
+static int read_attention(const char *attention) {
+  static const struct {
+    const char *word;
+    enum spp_attention_impl impl;
+  } words[] = {{"unfused", SPP_ATTN_EAGER}, {"fa3", SPP_ATTN_FA3},    {"te", SPP_ATTN_TE},
+               {"cudnn", SPP_ATTN_TE},      {"fa2", SPP_ATTN_FA2},    {"flash", SPP_ATTN_FA2},
+               {"sdpa", SPP_ATTN_SDPA},     {"eager", SPP_ATTN_EAGER}};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (!strncmp(attention, words[i].word, strlen(words[i].word))) return (int)words[i].impl;
+  return SPP_UNSET;
+}
+
+static void read_recompute(struct spp_json record, struct spp_run *run) {
+  const char *text = spp_record_text(record, "recompute");
+  if (!strncmp(text, "full", 4))
+    run->request.recompute = SPP_RECOMPUTE_FULL;
+  else if (!strncmp(text, "selective", 9))
+    run->request.recompute = SPP_RECOMPUTE_SELECTIVE;
+  else if (!strncmp(text, "none", 4))
+    run->request.recompute = SPP_RECOMPUTE_NONE;
+  else
+    spp_run_fill(run, "recompute not stated: the framework's default");
+  int64_t modules = 0;
+  for (int bit = 0; bit < 7 && run->request.recompute == SPP_RECOMPUTE_SELECTIVE; bit++) {
+    const char *name = spp_recompute_module_name(bit);
+    const char *at = strstr(text, name);
+    if (at && (at[strlen(name)] == '\0' || at[strlen(name)] == '+')) modules |= INT64_C(1) << bit;
+  }
+  if (modules) run->request.recompute_modules = modules;
+}
+
+static void read_offload(const char *text, struct spp_run *run) {
+  if (!*text) return;
+  bool params = spp_text_contains(text, "param");
+  bool optimizer = spp_text_contains(text, "optimizer");
+  bool activations = spp_text_contains(text, "activations");
+  run->request.offload =
+      params        ? activations ? SPP_OFFLOAD_OPTIMIZER_PARAMS_ACTIVATIONS : SPP_OFFLOAD_OPTIMIZER_PARAMS
+      : optimizer   ? activations ? SPP_OFFLOAD_OPTIMIZER_ACTIVATIONS : SPP_OFFLOAD_OPTIMIZER
+      : activations ? SPP_OFFLOAD_ACTIVATIONS
+                    : SPP_OFFLOAD_NONE;
+}
+
+static void read_lora(struct spp_json record, struct spp_run *run) {
+  struct spp_json lora = spp_json_get(record, "lora");
+  if (spp_json_kind(lora) != SPP_JSON_OBJECT) return;
+  const char *quant = spp_record_text(lora, "base_quant");
+  run->spec.method = *quant || spp_text_contains(spp_record_text(lora, "kind"), "qlora") ? SPP_METHOD_QLORA
+                                                                                         : SPP_METHOD_LORA;
+  if (spp_text_contains(quant, "dq") || spp_text_contains(quant, "double"))
+    run->spec.quant = SPP_QUANT_NF4_DOUBLE;
+  double rank = spp_record_number(lora, NULL, "rank", 0);
+  if (rank >= 1)
+    run->spec.lora_rank = (int64_t)rank;
+  else
+    spp_run_fill(run, "LoRA rank not stated: the framework's default");
+  const char *targets = spp_record_text(lora, "targets");
+  static const struct {
+    const char *prefix;
+    unsigned bits;
+  } lists[] = {{"k,q,v,up,down,gate",
+                SPP_LORA_K | SPP_LORA_Q | SPP_LORA_V | SPP_LORA_UP | SPP_LORA_DOWN | SPP_LORA_GATE},
+               {"q,v", SPP_LORA_Q | SPP_LORA_V},
+               {"attention_qkv", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V},
+               {"linear_qkv,linear_proj,linear", SPP_LORA_ALL_LINEAR},
+               {"linear_qkv,linear_proj", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V | SPP_LORA_O}};
+  run->spec.lora_targets = SPP_LORA_ALL_LINEAR;
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    if (!strncmp(targets, lists[i].prefix, strlen(lists[i].prefix))) {
+      run->spec.lora_targets = lists[i].bits;
+      return;
+    }
+}
+
+static int64_t degree(struct spp_json record, const char *key) {
+  double value = spp_record_number(record, "parallel", key, 1);
+  return value >= 1 ? (int64_t)value : 1;
+}
+
+static void read_parallel(struct spp_json record, struct spp_run *run) {
+  struct spp_request *q = &run->request;
+  q->tp = degree(record, "tp");
+  q->pp = degree(record, "pp");
+  q->vpp = degree(record, "vpp");
+  q->ep = degree(record, "ep");
+  int64_t cp = degree(record, "cp");
+  const char *kind = spp_record_text(spp_json_get(record, "parallel"), "cp_kind");
+  int found = spp_words_find(SPP_WORDS_SP_KIND, kind);
+  if (cp > 1) {
+    q->sp = cp;
+    int64_t ulysses = (int64_t)spp_record_number(record, "parallel", "ulysses_degree", 0);
+    if (found == SPP_SP_HYBRID && ulysses > 0) {
+      q->ulysses = ulysses;
+      q->ring = cp / ulysses;
+    } else if (found >= 0) {
+      q->sp_kind = found;
+      q->ulysses = found == SPP_SP_ULYSSES ? cp : SPP_UNSET;
+      q->ring = found == SPP_SP_RING || found == SPP_SP_ALLGATHER ? cp : SPP_UNSET;
+    }
+  }
+  double zero = spp_record_number(record, "parallel", "zero", -1);
+  if (zero >= 0 && zero <= 3) q->zero = (int)zero;
+  double fsdp = spp_record_number(record, "parallel", "fsdp", 0);
+  if (fsdp > 1 && zero < 2) q->zero = 3;
+  bool sp = false;
+  struct spp_json megatron_sp = spp_json_get(spp_json_get(record, "parallel"), "megatron_sp");
+  if (spp_json_kind(megatron_sp) == SPP_JSON_BOOL && spp_json_bool(megatron_sp, &sp, NULL) == SPP_OK)
+    q->megatron_sp = sp && q->tp > 1;
+  double group = spp_record_number(record, "parallel", "zero_group", 0);
+  double dp = spp_record_number(record, "parallel", "dp", 0);
+  double shard = group > 0 ? group : fsdp;
+  if (shard > 1 && dp > 0 && shard < dp * (double)cp) q->dp_replicate = (int64_t)(dp * (double)cp / shard);
+}
+
+static void read_batch(struct spp_json record, struct spp_run *run) {
+  double micro = spp_record_number(record, NULL, "micro_batch", 0);
+  double global = spp_record_number(record, NULL, "global_batch", 0);
+  double seq = spp_record_number(record, NULL, "seq", 0);
+  if (seq < 1 && run->max_seq_tokens > 0) seq = (double)run->max_seq_tokens;
+  if (seq < 1) run->skip = "the record gives no sequence length";
+  run->spec.seq_tokens = (int64_t)seq;
+  run->request.micro_batch = micro >= 1 ? (int64_t)micro : 1;
+  if (micro < 1) spp_run_fill(run, "micro-batch not stated: 1");
+  int64_t model_parallel = run->request.tp * run->request.pp * (run->request.sp > 0 ? run->request.sp : 1);
+  int64_t replicas = run->spec.gpus / model_parallel;
+  run->spec.global_batch =
+      global >= 1 ? (int64_t)global : run->request.micro_batch * (replicas > 0 ? replicas : 1);
+  if (global < 1) spp_run_fill(run, "global batch not stated: one micro-batch a replica");
+}
+
+static enum spp_status read_hardware(struct spp_corpus_reader *reader, struct spp_json record,
+                                     struct spp_run *run, struct spp_diag *diag) {
+  struct spp_json hardware = spp_json_get(record, "hardware");
+  run->spec.gpus = (int64_t)spp_record_number(hardware, NULL, "gpus", 0);
+  if (run->spec.gpus < 1) run->skip = "the record gives no GPU count";
+  struct spp_json rule = spp_reading_first(reader, "gpus", record);
+  const char *name = spp_record_text(rule, "use");
+  if (!*name) {
+    name = spp_record_text(hardware, "gpu");
+    if (!*name) run->skip = "the record names no GPU";
+  }
+  (void)spp_json_bool_or(spp_json_get(rule, "memory_only"), false, &run->memory_only, NULL);
+  if (run->skip) return SPP_OK;
+  run->spec.gpu = spp_shelf_gpu(reader, name, NULL);
+  if (!run->spec.gpu) {
+    run->skip = spp_arena_printf(reader->arena, "unknown GPU '%s'", name);
+    return SPP_OK;
+  }
+  const struct spp_cluster *cluster = NULL;
+  enum spp_status status =
+      spp_cluster_load(reader->config_dir, NULL, run->spec.gpu, reader->arena, &cluster, diag);
+  if (status != SPP_OK) return status;
+  struct spp_cluster *own = spp_arena_alloc(reader->arena, sizeof *own);
+  if (!own) return spp_diag_set(diag, SPP_ERR_INTERNAL, "corpus", NULL, "out of memory");
+  *own = *cluster;
+  int64_t per_node = (int64_t)spp_record_number(hardware, NULL, "gpus_per_node", 0);
+  if (per_node > 0 && own->domain_gpus <= own->gpus_per_node)
+    own->gpus_per_node = own->domain_gpus = per_node;
+  struct spp_json network = spp_reading_first(reader, "networks", record);
+  double rate = spp_record_number(network, NULL, "nic_bytes_per_s_per_gpu", 0);
+  if (rate > 0) own->nic_bytes_per_s_per_gpu = rate;
+  run->spec.cluster = own;
+  return spp_calib_load(reader->config_dir, run->spec.gpu, own, reader->arena, &run->spec.calib, diag);
+}
+
+static enum spp_status read_framework(struct spp_corpus_reader *reader, struct spp_json record,
+                                      struct spp_run *run, struct spp_diag *diag) {
+  struct spp_json rule = spp_reading_first(reader, "frameworks", record);
+  if (spp_json_kind(spp_json_get(rule, "skip")) == SPP_JSON_STRING) {
+    run->skip = spp_arena_strdup(reader->arena, spp_record_text(rule, "skip"));
+    return SPP_OK;
+  }
+  const char *name = spp_record_text(rule, "use");
+  if (!*name) {
+    run->skip = "no reading rule gives the framework";
+    return SPP_OK;
+  }
+  struct spp_diag own = {0};
+  run->framework = spp_shelf_framework(reader, name, &own);
+  if (!run->framework && own.status == SPP_ERR_INPUT) {
+    if (diag) *diag = own;
+    return SPP_ERR_INPUT;
+  }
+  if (!run->framework) run->skip = spp_arena_printf(reader->arena, "no framework file '%s'", name);
+  return SPP_OK;
+}
+
+static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_json record, struct spp_run *run,
+                                struct spp_diag *diag) {
+  memset(run, 0, sizeof *run);
+  spp_job_spec_clear(&run->spec);
+  spp_request_clear(&run->request);
+  run->id = keep(reader, record, "id");
+  run->group = keep(reader, record, "group");
+  run->source = keep(reader, record, "source");
+  (void)spp_json_bool_or(spp_json_get(record, "core"), false, &run->core, NULL);
+  run->inference = !strcmp(spp_record_text(record, "kind"), "inference");
+  read_measured(record, run);
+  enum spp_status status = read_hardware(reader, record, run, diag);
+  if (status != SPP_OK || run->skip) return status;
+  read_parallel(record, run);
+  read_batch(record, run);
+  if (run->skip) return SPP_OK;
+  run->spec.mode = run->inference ? SPP_MODE_INFER : SPP_MODE_TRAIN;
+  run->spec.dtype = (int)read_dtype(spp_record_text(record, "precision"));
+  run->spec.attention = read_attention(spp_record_text(record, "attention"));
+  run->spec.packing = 1;
+  read_recompute(record, run);
+  read_offload(spp_record_text(record, "offload"), run);
+  read_lora(record, run);
+  status = spp_corpus_model(reader, record, run, diag);
+  if (status == SPP_OK && !run->skip) status = read_framework(reader, record, run, diag);
+  if (status == SPP_OK && !run->skip) status = spp_reading_settings(reader, record, run, diag);
+  return status;
+}
+
+static enum spp_status read_line(struct spp_corpus_reader *reader, const char *path, const char *line,
+                                 size_t length, int number, struct spp_run *run, struct spp_diag *diag) {
+  char where[512];
+  snprintf(where, sizeof where, "%s:%d", path, number);
+  struct spp_json_doc *doc = NULL;
+  enum spp_status status = spp_json_parse(line, length, where, &doc, diag);
+  if (status != SPP_OK) return status;
+  status = spp_json_expect(spp_json_root(doc), SPP_JSON_OBJECT, diag);
+  if (status == SPP_OK) status = read_run(reader, spp_json_root(doc), run, diag);
+  if (status != SPP_OK && !strstr(diag->where, where))
+    spp_diag_set(diag, SPP_ERR_INPUT, where, NULL, "%s", diag->what);
+  spp_json_free(doc);
+  return status;
+}
+
+static int count_lines(const char *text) {
+  int n = 0;
+  for (; *text; text++)
+    n += *text == '\n';
+  return n + 1;
+}
+
+static enum spp_status read_lines(struct spp_corpus_reader *reader, const char *path, char *text,
+                                  struct spp_corpus *corpus, struct spp_diag *diag) {
+  int most = corpus->count + count_lines(text);
+  if (most > CORPUS_MAX_RUNS)
+    return spp_diag_set(diag, SPP_ERR_INPUT, path, "split the file", "more than %d lines", CORPUS_MAX_RUNS);
+  struct spp_run *runs = spp_arena_array(corpus->arena, (size_t)most, sizeof *runs);
+  if (!runs) return spp_diag_set(diag, SPP_ERR_INTERNAL, path, NULL, "out of memory");
+  if (corpus->count) memcpy(runs, corpus->runs, (size_t)corpus->count * sizeof *runs);
+  int count = corpus->count, number = 0;
+  for (char *line = text; *line;) {
+    size_t length = strcspn(line, "\n");
+    number++;
+    if (strspn(line, " \t\r") < length) {
+      enum spp_status status = read_line(reader, path, line, length, number, &runs[count], diag);
+      if (status != SPP_OK) return status;
+      count++;
+    }
+    line += length + (line[length] == '\n');
+  }
+  corpus->runs = runs;
+  corpus->count = count;
+  return SPP_OK;
+}
+
+enum spp_status spp_corpus_read(const char *config_dir, const char *path, struct spp_corpus *corpus,
+                                struct spp_diag *diag) {
+  struct spp_corpus_reader *reader = calloc(1, sizeof *reader);
+  char *text = NULL;
+  if (!reader) return spp_diag_set(diag, SPP_ERR_INTERNAL, path, NULL, "out of memory");
+  reader->config_dir = config_dir;
+  reader->arena = corpus->arena;
+  char *rules = spp_arena_printf(corpus->arena, "%s/corpus/reading.json", config_dir);
+  enum spp_status status = rules ? spp_json_load(rules, &reader->rules, diag) : SPP_ERR_INTERNAL;
+  if (status == SPP_OK) status = spp_file_read(path, CORPUS_MAX_BYTES, &text, NULL, diag);
+  if (status == SPP_OK) status = read_lines(reader, path, text, corpus, diag);
+  free(text);
+  spp_json_free(reader->rules);
+  free(reader);
+  return status;
+}

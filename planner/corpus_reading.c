@@ -1,0 +1,166 @@
+#include "planner/corpus_reading.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/setting.h"
+
+bool spp_text_contains(const char *text, const char *part) {
+  size_t n = strlen(part);
+  for (; *text; text++) {
+    size_t i = 0;
+    while (i < n && text[i] && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
+      i++;
+    if (i == n) return true;
+  }
+  return n == 0;
+}
+
+const char *spp_record_text(struct spp_json record, const char *key) {
+  const char *text = "";
+  struct spp_json v = spp_json_get(record, key);
+  if (spp_json_kind(v) == SPP_JSON_STRING) (void)spp_json_string(v, &text, NULL);
+  return text;
+}
+
+double spp_record_number(struct spp_json record, const char *outer, const char *key, double fallback) {
+  struct spp_json v = spp_json_get(outer ? spp_json_get(record, outer) : record, key);
+  enum spp_json_kind kind = spp_json_kind(v);
+  double number = fallback;
+  if (kind == SPP_JSON_INT || kind == SPP_JSON_REAL) (void)spp_json_real(v, -1e300, 1e300, &number, NULL);
+  return number;
+}
+
+void spp_run_fill(struct spp_run *run, const char *fmt, ...) {
+  if (run->fill_count == SPP_RUN_FILLS) return;
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(run->fills[run->fill_count++], sizeof run->fills[0], fmt, args);
+  va_end(args);
+}
+
+/* Where a condition finds its text. */
+static const char *condition_text(struct spp_json record, const char *key) {
+  if (!strcmp(key, "name")) return spp_record_text(spp_json_get(record, "model"), "name");
+  if (!strcmp(key, "gpu")) return spp_record_text(spp_json_get(record, "hardware"), "gpu");
+  if (!strcmp(key, "inter")) return spp_record_text(spp_json_get(record, "hardware"), "inter");
+  return spp_record_text(record, key);
+}
+
+static bool condition_holds(struct spp_json rule, const char *key, struct spp_json record) {
+  static const char *const texts[] = {"group",   "source", "notes", "precision", "attention", "recompute",
+                                      "offload", "name",   "kind",  "gpu",       "inter"};
+  const char *want = "";
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    if (!strcmp(key, texts[i])) {
+      if (spp_json_string(spp_json_get(rule, key), &want, NULL) != SPP_OK) return false;
+      /* a group is a whole word: "swift" is not "swift-sp" */
+      const char *have = condition_text(record, key);
+      return !strcmp(key, "group") ? !strcmp(have, want) : spp_text_contains(have, want);
+    }
+  double least = 0;
+  if (spp_json_real(spp_json_get(rule, key), -1e9, 1e9, &least, NULL) != SPP_OK) return false;
+  if (!strcmp(key, "min_tp")) return spp_record_number(record, "parallel", "tp", 1) >= least;
+  if (!strcmp(key, "min_pp")) return spp_record_number(record, "parallel", "pp", 1) >= least;
+  if (!strcmp(key, "min_zero")) return spp_record_number(record, "parallel", "zero", 0) >= least;
+  if (!strcmp(key, "min_fsdp")) return spp_record_number(record, "parallel", "fsdp", 0) >= least;
+  if (!strcmp(key, "min_cp")) return spp_record_number(record, "parallel", "cp", 1) >= least;
+  if (!strcmp(key, "max_cp")) return spp_record_number(record, "parallel", "cp", 1) <= least;
+  return true; /* not a condition: what the rule says */
+}
+
+bool spp_reading_matches(struct spp_json rule, struct spp_json record) {
+  static const char *const conditions[] = {
+      "group", "source", "notes",  "precision", "attention", "recompute", "offload", "name",  "kind",
+      "gpu",   "inter",  "min_tp", "min_pp",    "min_zero",  "min_fsdp",  "min_cp",  "max_cp"};
+  for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
+    if (spp_json_kind(spp_json_get(rule, conditions[i])) != SPP_JSON_ABSENT &&
+        !condition_holds(rule, conditions[i], record))
+      return false;
+  return true;
+}
+
+struct spp_json spp_reading_first(const struct spp_corpus_reader *reader, const char *list,
+                                  struct spp_json record) {
+  struct spp_json rule = spp_json_first(spp_json_get(spp_json_root(reader->rules), list));
+  while (spp_json_kind(rule) != SPP_JSON_ABSENT && !spp_reading_matches(rule, record))
+    rule = spp_json_next(rule);
+  return rule;
+}
+
+enum spp_status spp_reading_settings(const struct spp_corpus_reader *reader, struct spp_json record,
+                                     struct spp_run *run, struct spp_diag *diag) {
+  struct spp_json rule = spp_json_first(spp_json_get(spp_json_root(reader->rules), "settings"));
+  for (; spp_json_kind(rule) != SPP_JSON_ABSENT; rule = spp_json_next(rule)) {
+    if (!spp_reading_matches(rule, record)) continue;
+    struct spp_json set = spp_json_get(rule, "set");
+    for (struct spp_json v = spp_json_first(set); spp_json_kind(v) != SPP_JSON_ABSENT; v = spp_json_next(v)) {
+      const char *text = "";
+      enum spp_status status = spp_json_string(v, &text, diag);
+      if (status == SPP_OK)
+        status = spp_setting_apply(spp_json_own_key(v), text, &run->spec, &run->request, diag);
+      if (status != SPP_OK) return status;
+      if (spp_json_kind(spp_json_get(rule, "assumed")) == SPP_JSON_BOOL)
+        spp_run_fill(run, "%s %s (reading rule)", spp_json_own_key(v), text);
+    }
+  }
+  return SPP_OK;
+}
+
+/* One shelf per kind of thing: linear, since a corpus names a few dozen. */
+static struct spp_shelf_item *shelf_find(struct spp_shelf_item *items, const char *name) {
+  for (int i = 0; i < SPP_SHELF_MAX; i++)
+    if (!items[i].name || !strcmp(items[i].name, name)) return &items[i];
+  return NULL;
+}
+
+typedef enum spp_status loader(struct spp_corpus_reader *reader, const char *name, const void **value,
+                               struct spp_diag *diag);
+
+static const void *shelf_load(struct spp_corpus_reader *reader, struct spp_shelf_item *items,
+                              const char *name, loader *load, struct spp_diag *diag) {
+  struct spp_shelf_item *item = shelf_find(items, name);
+  if (!item) return NULL;
+  if (item->name) return item->value;
+  const void *value = NULL;
+  if (load(reader, name, &value, diag) != SPP_OK) value = NULL;
+  item->name = spp_arena_strdup(reader->arena, name);
+  item->value = value;
+  return value;
+}
+
+static enum spp_status load_framework(struct spp_corpus_reader *r, const char *name, const void **value,
+                                      struct spp_diag *diag) {
+  const struct spp_framework *framework = NULL;
+  enum spp_status status = spp_framework_load(r->config_dir, name, r->arena, &framework, diag);
+  *value = framework;
+  return status;
+}
+static enum spp_status load_gpu(struct spp_corpus_reader *r, const char *name, const void **value,
+                                struct spp_diag *diag) {
+  const struct spp_gpu *gpu = NULL;
+  enum spp_status status = spp_gpu_load(r->config_dir, name, r->arena, &gpu, diag);
+  *value = gpu;
+  return status;
+}
+static enum spp_status load_arch(struct spp_corpus_reader *r, const char *name, const void **value,
+                                 struct spp_diag *diag) {
+  const struct spp_arch *arch = NULL;
+  enum spp_status status = spp_arch_load(r->config_dir, name, r->arena, &arch, diag);
+  *value = arch;
+  return status;
+}
+const struct spp_framework *spp_shelf_framework(struct spp_corpus_reader *reader, const char *name,
+                                                struct spp_diag *diag) {
+  return shelf_load(reader, reader->frameworks, name, load_framework, diag);
+}
+const struct spp_gpu *spp_shelf_gpu(struct spp_corpus_reader *reader, const char *name,
+                                    struct spp_diag *diag) {
+  return shelf_load(reader, reader->gpus, name, load_gpu, diag);
+}
+const struct spp_arch *spp_shelf_arch(struct spp_corpus_reader *reader, const char *name,
+                                      struct spp_diag *diag) {
+  return shelf_load(reader, reader->archs, name, load_arch, diag);
+}
