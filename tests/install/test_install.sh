@@ -61,6 +61,7 @@ echo "headers stand alone"
 
 if [ -x "$prefix/bin/spplan" ]; then
   "$prefix/bin/spplan" --version >"$work/version.txt"
-  grep -qF "$(value CMAKE_PROJECT_VERSION)" "$work/version.txt"
+  grep -qF "$(value CMAKE_PROJECT_VERSION)" "$work/version.txt" ||
+    { echo "--version prints '$(head -1 "$work/version.txt")', without $(value CMAKE_PROJECT_VERSION)"; exit 1; }
   echo "program: $(head -1 "$work/version.txt")"
 fi
