@@ -1,5 +1,7 @@
 #include "model/launch.h"
 
+#include <stdio.h>
+
 #include "model/values.h"
 
 void spp_framework_launch(const struct spp_job *job, const struct spp_layout *layout, struct spp_str *out) {
@@ -14,15 +16,15 @@ void spp_framework_launch(const struct spp_job *job, const struct spp_layout *la
   }
 }
 
-enum spp_status spp_launch_check(const struct spp_launch_word *word, const char *where,
-                                 struct spp_diag *diag) {
+bool spp_launch_check(const struct spp_launch_word *word, char *wrong, size_t size) {
   char bad[64];
   if (!spp_template_check(word->text, bad, sizeof bad))
-    return spp_diag_set(diag, SPP_ERR_INPUT, where, "see the list in docs/frameworks.md",
-                        "no placeholder is called %s", bad);
-  if (!spp_condition_check(word->when, bad, sizeof bad))
-    return spp_diag_set(diag, SPP_ERR_INPUT, where,
-                        "write name=value terms joined by '&', such as \"sp>1&zero=3\"",
-                        "the condition \"%s\" cannot be read", bad);
-  return SPP_OK;
+    snprintf(wrong, size, "no placeholder is called %s", bad);
+  else if (!spp_condition_check(word->when, bad, sizeof bad))
+    snprintf(wrong, size,
+             "the condition \"%s\" cannot be read (name=value terms joined by '&', such as \"sp>1&zero=3\")",
+             bad);
+  else
+    return true;
+  return false;
 }

@@ -202,7 +202,8 @@ const char *spp_layout_describe(const struct spp_job *job, const struct spp_layo
   describe_sp(l, buf, size, &used);
   if (job->mode != SPP_MODE_INFER) {
     describe_states(job, l, buf, size, &used);
-    put(buf, size, &used, " · %s recompute", spp_recompute_name(l->recompute));
+    put(buf, size, &used, " · %s recompute",
+        l->recompute == SPP_RECOMPUTE_NONE ? "no" : spp_recompute_name(l->recompute));
   }
   if (l->offload != SPP_OFFLOAD_NONE) put(buf, size, &used, " · offload %s", spp_offload_name(l->offload));
   put(buf, size, &used, " · micro-batch %" PRId64 " x %" PRId64, l->micro_batch, l->grad_accum);

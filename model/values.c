@@ -67,6 +67,14 @@ typedef const struct spp_layout layout_arg;
   X(step_tokens, spp_sat_mul(job->global_batch, value_seq_up(job, layout)))                                  \
   X(tokens_per_rank, spp_ceil_div(value_micro_tokens(job, layout), spp_max64(spp_layout_sp(layout), 1)))     \
   X(offload_layers, spp_max64(value_chunk_layers(job, layout) - 1, 1))                                       \
+  X(qkv_bias, job->arch->qkv_bias)                                                                           \
+  X(qk_norm, job->arch->qk_norm != SPP_QK_NORM_NONE)                                                         \
+  X(mla, job->arch->attention == SPP_ATTENTION_MLA)                                                          \
+  X(q_lora_rank, job->arch->q_lora_rank)                                                                     \
+  X(kv_lora_rank, job->arch->kv_lora_rank)                                                                   \
+  X(qk_nope_dim, job->arch->qk_nope_dim)                                                                     \
+  X(qk_rope_dim, job->arch->qk_rope_dim)                                                                     \
+  X(v_head_dim, job->arch->v_head_dim)                                                                       \
   X(ffn, job->arch->ffn)                                                                                     \
   X(experts, job->arch->experts)                                                                             \
   X(vision, job->arch->vision.kind != SPP_VISION_NONE)                                                       \

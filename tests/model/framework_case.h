@@ -11,10 +11,12 @@
 #define CASE_CONFIGS SPP_SOURCE_DIR "/configs"
 
 static struct spp_arena case_arena;
+static const struct spp_framework *case_frameworks[16]; /* loaded once a test */
 
 __attribute__((unused)) static int case_setup(void **state) {
   (void)state;
   spp_arena_init(&case_arena);
+  memset(case_frameworks, 0, sizeof case_frameworks);
   return 0;
 }
 __attribute__((unused)) static int case_teardown(void **state) {
@@ -26,7 +28,11 @@ __attribute__((unused)) static int case_teardown(void **state) {
 __attribute__((unused)) static const struct spp_framework *case_framework(const char *name) {
   const struct spp_framework *framework = NULL;
   struct spp_diag diag;
+  size_t i = 0;
+  for (; i < 16 && case_frameworks[i]; i++)
+    if (strcmp(case_frameworks[i]->name, name) == 0) return case_frameworks[i];
   expect_status(spp_framework_load(CASE_CONFIGS, name, &case_arena, &framework, &diag), SPP_OK, &diag);
+  if (i < 16) case_frameworks[i] = framework;
   return framework;
 }
 

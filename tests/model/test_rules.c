@@ -1,0 +1,456 @@
+/* Every rule broken once and kept once, under every framework it holds for; threads with known answers; head rules against
+ * a plain distribution of heads. */
+#include "tests/model/framework_case.h"
+
+#include "model/layout.h"
+
+static const char *const shipped[] = {"axolotl", "deepspeed", "fsdp2", "llama-factory", "megatron-lm", "megatron-swift",
+                                      "ms-swift", "spplan", "torchtitan", "verl", "vllm", "xtuner"};
+enum { SHIPPED = sizeof shipped / sizeof shipped[0] };
+
+struct world {
+  struct spp_arch arch;
+  struct spp_gpu gpu;
+  struct spp_framework framework;
+  struct spp_job job;
+  struct spp_layout layout;
+};
+
+/* 32 query and 8 KV heads, 8 layers, 8 GPUs, plain data parallel training in bf16. */
+static void neutral(struct world *w, const struct spp_framework *framework) {
+  w->arch = *case_heads(32, 8);
+  w->arch.layers = 8;
+  snprintf(w->arch.model_type, sizeof w->arch.model_type, "llama");
+  w->framework = *framework;
+  memset(&w->gpu, 0, sizeof w->gpu);
+  for (int i = 0; i < SPP_DTYPE_COUNT; i++) w->gpu.flops_per_s[i] = 1e15;
+  w->gpu.compute_capability = 90;
+  w->job = case_job(&w->arch, framework->name, 8, 4096);
+  w->job.framework = &w->framework;
+  w->job.arch = &w->arch;
+  w->job.gpu = &w->gpu;
+  w->layout = case_layout(&w->job, 1, 1, 1);
+}
+
+/* id, how to break it, how to keep it nearby. */
+#define CASES(X)                                                                                             \
+  X("degree-positive", l->tp = 0, l->tp = 1)                                                                 \
+  X("world-product", l->dp = 4, l->dp = 4; l->tp = 2)                                                        \
+  X("tp-support", f->tp = false; l->tp = 2, f->tp = true; l->tp = 2)                                         \
+  X("pp-support", f->pp = false; l->pp = 2, f->pp = true; l->pp = 2)                                         \
+  X("vpp-support", f->vpp = false; l->vpp = 2, f->vpp = true; l->vpp = 2)                                    \
+  X("ep-support", f->ep = false; l->ep = 2, f->ep = true; l->ep = 2)                                         \
+  X("etp-support", f->etp = false; l->etp = 2, f->etp = true; l->etp = 2)                                    \
+  X("megatron-sp-support", f->megatron_sp = false; l->megatron_sp = true, f->megatron_sp = true; l->megatron_sp = true) \
+  X("megatron-sp-tp", l->megatron_sp = true, l->megatron_sp = true; l->tp = 2)                               \
+  X("sp-kind-support", f->sp_kinds[SPP_SP_RING] = false; ring(l, 2), f->sp_kinds[SPP_SP_RING] = true; ring(l, 2)) \
+  X("sp-kind-degrees", ring(l, 2); l->sp_kind = SPP_SP_ULYSSES, ulysses(l, 2))                               \
+  X("hybrid-levels", hybrid(l, 4, 1), hybrid(l, 2, 2))                                                       \
+  X("sp-split", f->sp_split = SPP_SPLIT_GCD_KV; ring(l, 8), f->sp_split = SPP_SPLIT_GCD_KV; ulysses(l, 8))   \
+  X("ring-packing", f->ring_needs_packing = true; ring(l, 2), f->ring_needs_packing = true; ring(l, 2); j->packing = true) \
+  X("sp-model-type", type(w, "qwen3_5_moe"); ulysses(l, 2), type(w, "qwen3_5_moe"))                          \
+  X("ring-model-type", type(w, "qwen3_5"); ring(l, 2), type(w, "qwen3_5"); ulysses(l, 2))                    \
+  X("heads-tp", l->tp = 3, l->tp = 4)                                                                        \
+  X("ffn-tp", a->ffn = 100; l->tp = 8, a->ffn = 96; l->tp = 8)                                               \
+  X("ep-experts", l->ep = 2, l->ep = 2; a->experts = 8)                                                      \
+  X("experts-ep", a->experts = 9; l->ep = 2, a->experts = 10; l->ep = 2)                                     \
+  X("ep-world", a->experts = 16; l->ep = 16, a->experts = 16; l->ep = 8)                                     \
+  X("stage-empty", l->pp = 4; l->vpp = 4, l->pp = 4; l->vpp = 2)                                             \
+  X("vpp-pp", l->vpp = 2, l->vpp = 2; l->pp = 2)                                                             \
+  X("schedule-support", l->pp = 2; l->schedule = SPP_SCHEDULE_ZB_H2, l->pp = 2)                              \
+  X("schedule-degrees", l->pp = 2; l->vpp = 2, l->pp = 2; l->vpp = 2; l->schedule = SPP_SCHEDULE_INTERLEAVED) \
+  X("zero-support", l->zero = 4, l->zero = 0)                                                                \
+  X("hsdp-support", f->hsdp = false; l->dp_replicate = 2, f->hsdp = true; l->dp_replicate = 2)               \
+  X("hsdp-divides", l->dp_replicate = 3, l->dp_replicate = 4)                                                \
+  X("recompute-support", f->recomputes[SPP_RECOMPUTE_FULL] = false; l->recompute = SPP_RECOMPUTE_FULL,       \
+    l->recompute = SPP_RECOMPUTE_NONE)                                                                       \
+  X("recompute-unit", l->recompute = SPP_RECOMPUTE_NONE; l->recompute_unit = 2,                              \
+    l->recompute = SPP_RECOMPUTE_FULL; l->recompute_unit = 2)                                                \
+  X("offload-support", f->offloads[SPP_OFFLOAD_OPTIMIZER] = false; l->offload = SPP_OFFLOAD_OPTIMIZER,       \
+    l->offload = SPP_OFFLOAD_NONE)                                                                           \
+  X("batch-divides", l->micro_batch = 3, j->global_batch = 24; l->micro_batch = 3)                           \
+  X("mode-support", f->modes[SPP_MODE_DPO] = false; j->mode = SPP_MODE_DPO, f->modes[SPP_MODE_DPO] = true; j->mode = SPP_MODE_DPO) \
+  X("method-support", f->methods[SPP_METHOD_QLORA] = false; j->method = SPP_METHOD_QLORA, j->method = SPP_METHOD_FULL) \
+  X("dtype-support", f->dtypes[SPP_DTYPE_FP8] = false; j->dtype = SPP_DTYPE_FP8, f->dtypes[SPP_DTYPE_FP8] = true; j->dtype = SPP_DTYPE_FP8) \
+  X("attention-support", f->attentions[SPP_ATTN_EAGER] = false; j->attention = SPP_ATTN_EAGER,               \
+    f->attentions[SPP_ATTN_EAGER] = true; j->attention = SPP_ATTN_EAGER)                                     \
+  X("loss-support", f->losses[SPP_LOSS_CHOICE_FUSED] = false; j->loss = SPP_LOSS_CHOICE_FUSED,               \
+    f->losses[SPP_LOSS_CHOICE_FUSED] = true; j->loss = SPP_LOSS_CHOICE_FUSED)                                \
+  X("gpu-dtype", w->gpu.flops_per_s[SPP_DTYPE_BF16] = 0; j->dtype = SPP_DTYPE_BF16, j->dtype = SPP_DTYPE_BF16) \
+  X("gpu-attention", w->gpu.compute_capability = 80; j->attention = SPP_ATTN_FA3,                            \
+    w->gpu.compute_capability = 80; j->attention = SPP_ATTN_FA2)                                             \
+  X("infer-layout", j->mode = SPP_MODE_INFER; l->zero = 3, infer(w))                                         \
+  X("ulysses-heads", a->kv_heads = 32; ulysses(l, 3), a->kv_heads = 32; ulysses(l, 4))                       \
+  X("ulysses-kv", ulysses(l, 16), ulysses(l, 8))                                                             \
+  X("ulysses-kv-repeat", a->heads = 24; ulysses(l, 12), ulysses(l, 16))                                      \
+  X("kv-tp", a->heads = 24; l->tp = 12, l->tp = 16)                                                          \
+  X("kv-tp-strict", l->tp = 16, l->tp = 8)                                                                   \
+  X("seq-multiple", j->seq_tokens = 4094; split4(w), split4(w))                                              \
+  X("layers-pp", l->pp = 3, l->pp = 4)                                                                       \
+  X("micro-batches-pp", interleaved(l, 3), interleaved(l, 4))                                                \
+  X("moe-tp-sp", a->experts = 8; l->ep = 2; l->tp = 2, a->experts = 8; l->ep = 2; l->tp = 2; l->megatron_sp = true) \
+  X("ep-shard", a->experts = 16; l->ep = 16, a->experts = 16; l->ep = 8)                                     \
+  X("world-with-ep", a->experts = 16; l->ep = 16, a->experts = 16; l->ep = 8)                                \
+  X("tied-pp", a->tied = true; l->pp = 2, l->pp = 2)                                                         \
+  X("window-ring", a->kinds[0].window_tokens = 1024; ring(l, 2), a->kinds[0].window_tokens = 1024; ulysses(l, 2)) \
+  X("sinks-a2a", a->attention_sinks = true; ring(l, 2), a->attention_sinks = true; ulysses(l, 2))            \
+  X("mla-flash-p2p", mla(w); j->attention = SPP_ATTN_FA2; ulysses(l, 2), mla(w); j->attention = SPP_ATTN_FA2; ring(l, 2)) \
+  X("fp8-thd", j->dtype = SPP_DTYPE_FP8; j->packing = true; ring(l, 2), j->dtype = SPP_DTYPE_FP8; ring(l, 2)) \
+  X("allgather-thd", j->packing = true; gather(l, 2); j->attention = SPP_ATTN_FA2,                           \
+    j->packing = true; gather(l, 2); j->attention = SPP_ATTN_FA3)                                            \
+  X("ring-flash", ring(l, 2); j->attention = SPP_ATTN_SDPA, ulysses(l, 2); j->attention = SPP_ATTN_SDPA)     \
+  X("sp-flash", ulysses(l, 2); j->attention = SPP_ATTN_SDPA, ulysses(l, 2); j->attention = SPP_ATTN_FA2)     \
+  X("sp-not-eager", ulysses(l, 2); j->attention = SPP_ATTN_EAGER, ulysses(l, 2); j->attention = SPP_ATTN_SDPA) \
+  X("packing-flash", j->packing = true; j->attention = SPP_ATTN_SDPA, j->packing = true; j->attention = SPP_ATTN_FA2) \
+  X("cp-sdpa", gather(l, 2); j->attention = SPP_ATTN_FA2, gather(l, 2); j->attention = SPP_ATTN_SDPA)        \
+  X("cp-fsdp", gather(l, 2); l->zero = 0, gather(l, 2); l->zero = 3)                                         \
+  X("cp-unpacked", gather(l, 2); j->packing = true, ulysses(l, 2); j->packing = true)                        \
+  X("replicas-need-shards", l->dp = 4; l->tp = 2; l->dp_replicate = 4, l->dp = 4; l->tp = 2; l->dp_replicate = 2) \
+  X("zero-pp", l->pp = 2; l->zero = 2, l->pp = 2; l->zero = 1)                                               \
+  X("sp-zero3", ulysses(l, 2); l->zero = 3, ulysses(l, 2); l->zero = 2)                                      \
+  X("offload-params-zero3", l->offload = SPP_OFFLOAD_OPTIMIZER_PARAMS; l->zero = 2,                          \
+    l->offload = SPP_OFFLOAD_OPTIMIZER_PARAMS; l->zero = 3)                                                  \
+  X("offload-sharding", l->offload = SPP_OFFLOAD_OPTIMIZER; l->zero = 0, l->offload = SPP_OFFLOAD_OPTIMIZER; l->zero = 1) \
+  X("offload-activations-plain", l->offload = SPP_OFFLOAD_ACTIVATIONS; l->recompute = SPP_RECOMPUTE_FULL,    \
+    l->offload = SPP_OFFLOAD_ACTIVATIONS; l->recompute = SPP_RECOMPUTE_NONE)                                 \
+  X("offload-activations-recompute", l->offload = SPP_OFFLOAD_ACTIVATIONS; l->recompute = SPP_RECOMPUTE_NONE, \
+    l->offload = SPP_OFFLOAD_ACTIVATIONS; l->recompute = SPP_RECOMPUTE_FULL)                                 \
+  X("selective-layers", l->recompute = SPP_RECOMPUTE_SELECTIVE; l->recompute_layers = 2,                     \
+    l->recompute = SPP_RECOMPUTE_FULL; l->recompute_layers = 2)                                              \
+  X("torch-fsdp2", l->zero = 3; l->pp = 2, l->zero = 3)                                                      \
+  X("grpo-fused-sp", j->mode = SPP_MODE_GRPO; j->loss = SPP_LOSS_CHOICE_FUSED; ulysses(l, 2),                \
+    j->loss = SPP_LOSS_CHOICE_FUSED; ulysses(l, 2))                                                          \
+  X("fused-sp", j->loss = SPP_LOSS_CHOICE_FUSED; ulysses(l, 2), j->loss = SPP_LOSS_CHOICE_FUSED)             \
+  X("fused-tp", j->loss = SPP_LOSS_CHOICE_FUSED; l->tp = 2, j->loss = SPP_LOSS_CHOICE_FUSED)                 \
+  X("packing-micro-batch", j->packing = true; ring(l, 2); l->micro_batch = 2, j->packing = true; ring(l, 2)) \
+  X("packing-train", j->packing = true; j->mode = SPP_MODE_DPO, j->packing = true; j->mode = SPP_MODE_TRAIN) \
+  X("tp-8bit", j->optimizer = SPP_OPTIMIZER_ADAMW_8BIT; l->tp = 2, j->optimizer = SPP_OPTIMIZER_ADAMW_8BIT)  \
+  X("galore-zero", j->method = SPP_METHOD_GALORE; l->zero = 2, j->method = SPP_METHOD_GALORE; l->zero = 0)
+
+static void set_sp(struct spp_layout *l, enum spp_sp_kind kind, int64_t su, int64_t sr) {
+  l->sp_kind = kind;
+  l->ulysses = su;
+  l->ring = sr;
+}
+static void ulysses(struct spp_layout *l, int64_t n) { set_sp(l, SPP_SP_ULYSSES, n, 1); }
+static void ring(struct spp_layout *l, int64_t n) { set_sp(l, SPP_SP_RING, 1, n); }
+static void gather(struct spp_layout *l, int64_t n) { set_sp(l, SPP_SP_ALLGATHER, 1, n); }
+static void hybrid(struct spp_layout *l, int64_t su, int64_t sr) { set_sp(l, SPP_SP_HYBRID, su, sr); }
+static void interleaved(struct spp_layout *l, int64_t micro_batches) {
+  l->pp = 4, l->vpp = 2, l->schedule = SPP_SCHEDULE_INTERLEAVED, l->grad_accum = micro_batches;
+}
+/* The framework's own kind at degree 4. */
+static void split4(struct world *w) {
+  if (w->framework.sp_kinds[SPP_SP_ULYSSES])
+    ulysses(&w->layout, 4);
+  else
+    gather(&w->layout, 4);
+}
+static void type(struct world *w, const char *model_type) {
+  snprintf(w->arch.model_type, sizeof w->arch.model_type, "%s", model_type);
+  snprintf(w->framework.sp_refused_types[0], 32, "qwen3_5_");
+  snprintf(w->framework.ring_refused_types[0], 32, "qwen3_5");
+}
+static void mla(struct world *w) { w->arch.attention = SPP_ATTENTION_MLA; }
+static void infer(struct world *w) {
+  w->job.mode = SPP_MODE_INFER;
+  w->layout.zero = 0;
+  w->layout.recompute = SPP_RECOMPUTE_NONE;
+}
+
+#define SHORTHAND                                                                                            \
+  struct spp_arch *a = &w->arch;                                                                             \
+  struct spp_framework *f = &w->framework;                                                                   \
+  struct spp_job *j = &w->job;                                                                               \
+  struct spp_layout *l = &w->layout;                                                                         \
+  (void)a, (void)f, (void)j, (void)l;
+#define APPLY(id, broken, kept)                                                                              \
+  if (strcmp(rule, id) == 0) {                                                                               \
+    if (breaking) {                                                                                          \
+      broken;                                                                                                \
+    } else {                                                                                                 \
+      kept;                                                                                                  \
+    }                                                                                                        \
+    return true;                                                                                             \
+  }
+/* False when no row speaks of the rule. */
+static bool apply(const char *rule, bool breaking, struct world *w) {
+  SHORTHAND
+  CASES(APPLY)
+  return false;
+}
+
+enum { MANY = 96 };
+
+static const struct spp_violation *violation_of(const struct world *w, const char *rule) {
+  static struct spp_violation found[MANY];
+  int count = spp_rules_check(&w->job, &w->layout, found, MANY);
+  for (int i = 0; i < count && i < MANY; i++)
+    if (strcmp(found[i].rule, rule) == 0) return &found[i];
+  return NULL;
+}
+
+static void check_rule(const struct spp_framework *framework, const char *rule, const char *version) {
+  static struct world w;
+  expect_note("%s under %s", rule, framework->name);
+  neutral(&w, framework);
+  expect_true(apply(rule, true, &w));
+  const struct spp_violation *v = violation_of(&w, rule);
+  expect_true(v != NULL);
+  expect_true(strlen(v->text) > 10);
+  expect_has(v->text, version);
+  expect_true(v->source[0] != '\0');
+  expect_true(strchr(v->text, '{') == NULL); /* every placeholder was known */
+  expect_true(spp_rules_check(&w.job, &w.layout, NULL, 0) > 0);
+  neutral(&w, framework);
+  expect_true(apply(rule, false, &w));
+  expect_true(violation_of(&w, rule) == NULL);
+}
+
+static bool is_general(const char *rule) {
+  static struct spp_framework none;
+  static struct world w;
+  neutral(&w, case_framework("ms-swift"));
+  none = w.framework;
+  none.rule_count = 0;
+  w.framework = none;
+  return apply(rule, true, &w) && violation_of(&w, rule) != NULL;
+}
+
+static void every_rule_is_broken_once_and_kept_once_under_every_framework(void **state) {
+  static struct spp_framework listing;
+  int listed_somewhere = 0;
+  (void)state;
+  for (int r = 0; r < spp_rule_count(); r++) {
+    const char *rule = spp_rule_id(r);
+    bool used = false;
+    if (is_general(rule)) {
+      for (int i = 0; i < SHIPPED; i++) {
+        const struct spp_framework *f = case_framework(shipped[i]);
+        check_rule(f, rule, f->version);
+      }
+      continue;
+    }
+    for (int i = 0; i < SHIPPED; i++) {
+      const struct spp_framework *f = case_framework(shipped[i]);
+      for (int k = 0; k < f->rule_count; k++)
+        if (f->rules[k].index == r) {
+          check_rule(f, rule, f->rules[k].version);
+          used = true;
+        }
+    }
+    listed_somewhere += used;
+    if (used) continue;
+    listing = *case_framework("ms-swift"); /* only older versions have it: a user's file may list it */
+    struct spp_framework_rule row = {.index = r, .version = "of 2024", .source = "a user's file"};
+    snprintf(row.id, sizeof row.id, "%s", rule);
+    listing.rules[listing.rule_count++] = row;
+    check_rule(&listing, rule, "of 2024");
+  }
+  expect_note("%s", "");
+  expect_true(listed_somewhere > 30);
+}
+
+static void the_neutral_job_is_legal_everywhere(void **state) {
+  static struct world w;
+  (void)state;
+  for (int i = 0; i < SHIPPED; i++) {
+    neutral(&w, case_framework(shipped[i]));
+    expect_note("%s: %s", shipped[i], spp_rule_id(spp_rules_first(&w.job, &w.layout)));
+    expect_i64(spp_rules_first(&w.job, &w.layout), -1);
+  }
+  expect_note("%s", "");
+}
+
+static void ids_are_unique_and_found(void **state) {
+  (void)state;
+  for (int i = 0; i < spp_rule_count(); i++) expect_i64(spp_rule_find(spp_rule_id(i)), i);
+  expect_i64(spp_rule_find("no-such-rule"), -1);
+}
+
+/* ---- threads with known answers ---- */
+
+static struct spp_job job_of(const char *framework, int64_t heads, int64_t kv_heads, int64_t gpus, int64_t seq) {
+  return case_job(case_heads(heads, kv_heads), framework, gpus, seq);
+}
+
+static void the_message_lists_the_legal_degrees(void **state) {
+  struct spp_violation v[MANY];
+  (void)state;
+  struct spp_job job = job_of("deepspeed", 28, 4, 6, 6000);
+  struct spp_layout layout = case_layout(&job, 1, 1, 3);
+  expect_true(spp_rules_check(&job, &layout, v, MANY) >= 1);
+  expect_str(v[0].rule, "ulysses-heads");
+  expect_str(v[0].text, "Ulysses 3 does not divide 28 query heads: use 1, 2, 4 (DeepSpeed 0.19.6)");
+  expect_has(v[0].source, "ulysses_sp.py");
+}
+
+/* modelscope/ms-swift#5624: Llama-3.1-8B with SP 6 is Ulysses 2 x ring 3, and a ring part needs padding-free batches. */
+static void sp_six_needs_packing_in_ms_swift(void **state) {
+  struct spp_violation v[MANY];
+  (void)state;
+  struct spp_job job = job_of("ms-swift", 32, 8, 6, 45000);
+  struct spp_layout layout = case_layout(&job, 1, 1, 6);
+  expect_i64(layout.ulysses, 2);
+  expect_i64(layout.ring, 3);
+  expect_i64(spp_rules_check(&job, &layout, v, MANY), 1);
+  expect_str(v[0].rule, "ring-packing");
+  expect_has(v[0].text, "Ulysses 2 x ring 3");
+  job.packing = true;
+  expect_i64(spp_rules_first(&job, &layout), -1);
+}
+
+/* modelscope/ms-swift#8219: 2 query groups at TP 8 run from core 0.16 on, and not in 0.15. */
+static void tp_beyond_the_kv_heads_depends_on_the_version(void **state) {
+  static struct spp_framework old;
+  struct spp_violation v[MANY];
+  (void)state;
+  struct spp_job job = job_of("megatron-lm", 32, 2, 8, 4096);
+  struct spp_layout layout = case_layout(&job, 8, 1, 1);
+  expect_i64(spp_rules_first(&job, &layout), -1);
+  old = *job.framework;
+  for (int i = 0; i < old.rule_count; i++)
+    if (strcmp(old.rules[i].id, "kv-tp") == 0) {
+      old.rules[i].index = spp_rule_find("kv-tp-strict");
+      snprintf(old.rules[i].version, sizeof old.rules[i].version, "Megatron core 0.15");
+    }
+  job.framework = &old;
+  expect_i64(spp_rules_check(&job, &layout, v, MANY), 1);
+  expect_str(v[0].text, "2 KV heads (query groups) must be a multiple of TP 8: use 1, 2 (Megatron core 0.15)");
+}
+
+/* NVIDIA-NeMo/Megatron-Bridge#2667: a2a+p2p without two sizes exchanges nothing. */
+static void a_hybrid_needs_two_sizes(void **state) {
+  struct spp_violation v[MANY];
+  struct spp_request request;
+  struct spp_layout layout;
+  struct spp_diag diag;
+  (void)state;
+  struct spp_job job = job_of("megatron-lm", 32, 8, 16, 65536);
+  spp_request_clear(&request);
+  request.sp_kind = SPP_SP_HYBRID, request.ulysses = 16;
+  expect_status(spp_layout_complete(&job, &request, &layout, &diag), SPP_OK, &diag);
+  expect_true(spp_rules_check(&job, &layout, v, MANY) >= 1);
+  expect_str(v[0].rule, "hybrid-levels");
+  request.ulysses = 8, request.ring = 2;
+  expect_status(spp_layout_complete(&job, &request, &layout, &diag), SPP_OK, &diag);
+  expect_i64(spp_rules_first(&job, &layout), -1);
+}
+
+/* NVIDIA/TransformerEngine#2541: gpt-oss runs with a2a and not with p2p. */
+static void attention_sinks_run_with_ulysses_only(void **state) {
+  (void)state;
+  struct spp_arch *arch = case_heads(64, 8);
+  arch->attention_sinks = true;
+  struct spp_job job = case_job(arch, "megatron-lm", 8, 4096);
+  struct spp_layout layout = case_layout(&job, 1, 1, 4);
+  expect_i64(layout.sp_kind, SPP_SP_RING);
+  expect_str(spp_rule_id(spp_rules_first(&job, &layout)), "sinks-a2a");
+  ulysses(&layout, 4);
+  expect_i64(spp_rules_first(&job, &layout), -1);
+}
+
+/* jzhang38/EasyContext#47: 2,999 tokens in a zigzag ring of 4 fail; 3,000 = 375 x 8 run. */
+static void a_zigzag_ring_needs_two_chunks_a_rank(void **state) {
+  struct spp_violation v[MANY];
+  (void)state;
+  struct spp_job job = job_of("spplan", 32, 8, 4, 2999);
+  struct spp_layout layout = case_layout(&job, 1, 1, 4);
+  expect_i64(spp_rules_check(&job, &layout, v, MANY), 1);
+  expect_has(v[0].text, "pad to 3000");
+  job.seq_tokens = 3000;
+  expect_i64(spp_rules_first(&job, &layout), -1);
+}
+
+/* verl-project/verl#7476: the model family is not split, whatever SP says. */
+static void verl_does_not_split_qwen3_5(void **state) {
+  struct spp_violation v[MANY];
+  (void)state;
+  struct spp_arch *arch = case_heads(24, 4);
+  snprintf(arch->model_type, sizeof arch->model_type, "qwen3_5");
+  struct spp_job job = case_job(arch, "verl", 8, 32768);
+  struct spp_layout layout = case_layout(&job, 1, 1, 4);
+  expect_i64(spp_rules_check(&job, &layout, v, MANY), 1);
+  expect_str(v[0].rule, "sp-model-type");
+}
+
+static void absurd_degrees_are_refused_and_never_trap(void **state) {
+  struct spp_violation v[4];
+  (void)state;
+  struct spp_job job = job_of("megatron-lm", 32, 8, 8, 4096);
+  struct spp_layout layout = case_layout(&job, 1, 1, 1);
+  layout.tp = layout.pp = layout.dp = layout.ep = layout.ulysses = layout.ring = INT64_MAX / 4;
+  expect_true(spp_rules_check(&job, &layout, v, 4) >= 4);
+  expect_str(v[0].rule, "world-product");
+  layout.ring = 0;
+  expect_i64(spp_rules_check(&job, &layout, v, 4), 1);
+  expect_str(v[0].rule, "degree-positive");
+}
+
+/* ---- head rules against a distribution of heads ---- */
+
+/* Rank j of su gets query heads [j nq/su, (j+1) nq/su) and an equal share of the KV heads, each repeated su/nk times when
+ * there are fewer than ranks; legal when every share is whole and holds exactly the KV heads its queries read. */
+static bool heads_distribute(int64_t nq, int64_t nk, int64_t su, bool repeat) {
+  int64_t times = repeat && su > nk ? su / nk : 1, kv = nk * times;
+  if (nq % su != 0 || kv % su != 0) return false;
+  int64_t share_q = nq / su, share_kv = kv / su, reads = nq / nk;
+  for (int64_t j = 0; j < su; j++)
+    for (int64_t h = j * share_q; h < (j + 1) * share_q; h++) {
+      int64_t needed = h / reads, first = j * share_kv / times, last = ((j + 1) * share_kv - 1) / times;
+      if (needed < first || needed > last) return false;
+    }
+  return true;
+}
+
+static uint64_t next_random(uint64_t *seed) {
+  *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return *seed >> 33;
+}
+
+static void head_rules_agree_with_a_distribution_of_heads(void **state) {
+  static const struct {
+    const char *framework;
+    bool repeat;
+  } rows[] = {{"deepspeed", true}, {"verl", true}, {"llama-factory", true}, {"megatron-lm", false}, {"spplan", false}};
+  uint64_t seed = 20240917;
+  (void)state;
+  for (int trial = 0; trial < 60; trial++) {
+    int64_t nk = 1 + (int64_t)(next_random(&seed) % 16), nq = nk * (1 + (int64_t)(next_random(&seed) % 12));
+    struct spp_arch *arch = case_heads(nq, nk);
+    bool expanded = next_random(&seed) % 4 == 0; /* MLA expands K and V to all heads */
+    if (expanded) arch->attention = SPP_ATTENTION_MLA;
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+      struct spp_job job = case_job(arch, rows[r].framework, 1, 4096);
+      struct spp_layout layout = case_layout(&job, 1, 1, 1);
+      for (int64_t su = 2; su <= 64; su++) {
+        ulysses(&layout, su);
+        int first = spp_rules_first_of(&job, &layout, SPP_AXIS_SP);
+        bool heads_ok = first < 0 || strncmp(spp_rule_id(first), "ulysses", 7) != 0;
+        expect_note("seed 20240917 trial %d: %s %d/%d%s su %d", trial, rows[r].framework, (int)nq, (int)nk,
+                    expanded ? " MLA" : "", (int)su);
+        expect_true(heads_ok == heads_distribute(nq, expanded ? nq : nk, su, rows[r].repeat));
+      }
+    }
+  }
+  expect_note("%s", "");
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, case_setup, case_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(every_rule_is_broken_once_and_kept_once_under_every_framework),
+      TEST(the_neutral_job_is_legal_everywhere),
+      TEST(ids_are_unique_and_found),
+      TEST(the_message_lists_the_legal_degrees),
+      TEST(sp_six_needs_packing_in_ms_swift),
+      TEST(tp_beyond_the_kv_heads_depends_on_the_version),
+      TEST(a_hybrid_needs_two_sizes),
+      TEST(attention_sinks_run_with_ulysses_only),
+      TEST(a_zigzag_ring_needs_two_chunks_a_rank),
+      TEST(verl_does_not_split_qwen3_5),
+      TEST(absurd_degrees_are_refused_and_never_trap),
+      TEST(head_rules_agree_with_a_distribution_of_heads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}
