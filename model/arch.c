@@ -32,18 +32,39 @@ static void refuse_other_architectures(struct spp_arch_reader *r) {
   }
 }
 
-/* The family of model_type; an unknown one is read like Llama, and said so. */
-static void choose_family(struct spp_arch_reader *r) {
+/* Where the language model is described: nested in a multimodal config, else at the top. */
+static struct spp_json language_model(struct spp_json root) {
+  static const char *const members[] = {"text_config", "llm_config", "language_config"};
+  for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+    struct spp_json nested = spp_json_get(root, members[i]);
+    if (spp_json_kind(nested) == SPP_JSON_OBJECT) return nested;
+  }
+  return root;
+}
+
+static const char *read_type(struct spp_arch_reader *r, struct spp_json object) {
   const char *type = "";
-  r->status = spp_json_string_or(spp_json_get(r->root, "model_type"), "", &type, r->diag);
-  if (r->status != SPP_OK) return;
+  if (r->status == SPP_OK)
+    r->status = spp_json_string_or(spp_json_get(object, "model_type"), "", &type, r->diag);
+  return type;
+}
+
+/* The family of model_type, or of the language model inside; an unknown one is read like Llama, and said so.
+ */
+static void choose_family(struct spp_arch_reader *r) {
   struct spp_arch *a = r->arch;
-  copy_text(a->model_type, sizeof a->model_type, type[0] ? type : "llama");
-  r->family = spp_arch_family_find(a->model_type);
-  if (r->family && type[0]) return;
+  const char *type = read_type(r, r->root), *inner = read_type(r, r->text);
+  if (r->status != SPP_OK) return;
+  r->family = spp_arch_family_find(type);
+  if (!r->family) r->family = spp_arch_family_find(inner);
+  copy_text(a->model_type, sizeof a->model_type, type[0] ? type : inner[0] ? inner : "llama");
+  if (r->family) return;
   r->family = spp_arch_family_find("llama");
-  spp_arch_note(a, "model_type %s%.40s%s: read like llama (RMSNorm, gated MLP, biases as given)",
-                type[0] ? "'" : "is ", type[0] ? type : "absent", type[0] ? "' is not known" : "");
+  if (type[0])
+    spp_arch_note(a, "model_type '%.40s' is not known: read like llama (RMSNorm, gated MLP, biases as given)",
+                  type);
+  else
+    spp_arch_note(a, "model_type is absent: read like llama (RMSNorm, gated MLP, biases as given)");
 }
 
 static void read_mla(struct spp_arch_reader *r) {
@@ -141,22 +162,33 @@ static void read_names(struct spp_arch_reader *r, const char *where) {
   copy_text(a->hf_id, sizeof a->hf_id, hf_id);
 }
 
-/* Products of figures within their limits can still pass int64: refuse before anyone sums them. */
+/* Products of figures within their limits can still pass int64: refuse before anyone sums them. A layer has
+ * fewer than 16 matrices, none larger than in x out; an eighth of the range is left for positions and the
+ * vision tower. */
 static void check_size(struct spp_arch_reader *r) {
   const struct spp_arch *a = r->arch;
-  int64_t widest = spp_max64(spp_max64(r->dense_ffn, a->expert_ffn * spp_max64(a->experts, 1)),
-                             spp_max64(a->heads * a->head_dim, a->shared_experts * a->shared_expert_ffn));
-  int64_t bound = spp_sat_mul(spp_sat_mul(a->hidden, spp_sat_add(widest, a->vocab)), 16 * a->layers);
-  if (bound == INT64_MAX)
+  int64_t in = spp_max64(a->hidden, spp_max64(a->q_lora_rank, a->kv_lora_rank + a->qk_rope_dim));
+  int64_t out = spp_max64(r->dense_ffn, a->heads * (a->head_dim + a->v_head_dim));
+  out = spp_max64(out, spp_sat_mul(a->expert_ffn, a->experts));
+  out = spp_max64(out, a->shared_experts * a->shared_expert_ffn);
+  out = spp_sat_add(spp_max64(out, 2 * in), a->vocab);
+  if (spp_sat_mul(spp_sat_mul(in, out), 16 * (a->layers + a->mtp_layers)) > INT64_MAX / 8)
     spp_arch_refuse(r, r->text, "check the sizes for extra digits",
                     "the model is larger than can be counted");
 }
 
+/* The lists stop growing when full. */
+static bool weights_fit(const struct spp_arch *a) {
+  bool fit = a->outer_weight_count < SPP_MAX_LAYER_WEIGHTS;
+  for (int k = 0; k < a->kind_count; k++)
+    fit = fit && a->kinds[k].weight_count < SPP_MAX_LAYER_WEIGHTS;
+  return fit;
+}
+
 static void parse_document(struct spp_arch_reader *r, const char *where) {
   r->status = spp_json_expect(r->root, SPP_JSON_OBJECT, r->diag);
+  r->text = language_model(r->root);
   if (r->status == SPP_OK) choose_family(r);
-  struct spp_json nested = spp_json_get(r->root, "text_config");
-  r->text = spp_json_kind(nested) == SPP_JSON_OBJECT ? nested : r->root;
   if (r->status == SPP_OK) refuse_other_architectures(r);
   if (r->status == SPP_OK) read_scalars(r);
   if (r->status == SPP_OK && r->family->adjust) r->family->adjust(r);
@@ -166,6 +198,8 @@ static void parse_document(struct spp_arch_reader *r, const char *where) {
   if (r->status == SPP_OK) check_size(r);
   read_names(r, where);
   if (r->status == SPP_OK) spp_arch_build_weights(r);
+  if (r->status == SPP_OK && !weights_fit(r->arch))
+    spp_arch_refuse(r, r->root, NULL, "more kinds of weights than can be described");
 }
 
 static enum spp_status parse_doc(const struct spp_json_doc *doc, const char *where, struct spp_arena *arena,

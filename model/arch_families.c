@@ -41,7 +41,7 @@ static void adjust_deepseek(struct spp_arch_reader *r) {
   r->arch->router_sigmoid = strcmp(scoring, "sigmoid") == 0;
 }
 
-static void adjust_glm4_moe(struct spp_arch_reader *r) {
+static void adjust_sigmoid(struct spp_arch_reader *r) {
   r->arch->router_sigmoid = true;
 }
 
@@ -55,15 +55,29 @@ static void adjust_opt(struct spp_arch_reader *r) {
                     "projected embeddings are not known");
 }
 
+/* Shared K and V of the first generation; grouped ones, and a norm each for attention and MLP, of the second.
+ */
 static void adjust_falcon(struct spp_arch_reader *r) {
   struct spp_arch *a = r->arch;
   bool modern = spp_arch_read_bool(r, spp_json_get(r->text, "new_decoder_architecture"), false);
   bool multi_query = spp_arch_read_bool(r, spp_json_get(r->text, "multi_query"), true);
-  a->parallel_block = modern || spp_arch_read_bool(r, spp_json_get(r->text, "parallel_attn"), true);
-  if (!modern) a->kv_heads = multi_query ? 1 : a->heads;
+  bool parallel = spp_arch_read_bool(r, spp_json_get(r->text, "parallel_attn"), true);
   int64_t norms =
       spp_arch_read_i64(r, spp_json_get(r->text, "num_ln_in_parallel_attn"), 1, 2, modern ? 2 : 1);
-  a->norms_per_layer = a->parallel_block ? (int)norms : 2;
+  if (!modern) a->kv_heads = multi_query ? 1 : a->heads;
+  a->parallel_block = modern || parallel;
+  a->norms_per_layer = (modern && norms == 2) || !parallel ? 2 : 1;
+}
+
+static void adjust_gpt_bigcode(struct spp_arch_reader *r) {
+  r->arch->kv_heads = spp_arch_read_bool(r, spp_json_get(r->text, "multi_query"), true) ? 1 : r->arch->heads;
+}
+
+/* Norms with a bias on q and k: no published checkpoint has them. */
+static void refuse_qk_layernorm(struct spp_arch_reader *r, struct spp_json v) {
+  if (spp_arch_read_bool(r, v, false))
+    spp_arch_refuse(r, v, "set it to false to ignore it",
+                    "layer norms on q and k are not described for this family");
 }
 
 /* no_bias drops the biases of the norms too; attn_config holds grouped heads and ALiBi; the repository
@@ -75,6 +89,7 @@ static void adjust_mpt(struct spp_arch_reader *r) {
   a->ffn = a->hidden * spp_arch_read_i64(r, spp_json_get(r->text, "expansion_ratio"), 1, 64, 4);
   r->dense_ffn = a->ffn;
   a->kv_heads = spp_arch_read_i64(r, spp_json_get(attention, "kv_n_heads"), 1, 1 << 14, a->kv_heads);
+  refuse_qk_layernorm(r, spp_json_get(attention, "qk_ln"));
   bool alibi = spp_arch_read_bool(r, spp_json_get(attention, "alibi"), false);
   bool learned = spp_arch_read_bool(r, spp_json_get(r->text, "learned_pos_emb"), false);
   a->learned_positions = learned && !alibi ? a->max_positions : 0;
@@ -90,6 +105,10 @@ static void adjust_chatglm(struct spp_arch_reader *r) {
 /* Two norms even when attention and MLP are parallel: both read the layer's input. */
 static void adjust_neox(struct spp_arch_reader *r) {
   r->arch->parallel_block = spp_arch_read_bool(r, spp_json_get(r->text, "use_parallel_residual"), true);
+}
+
+static void adjust_phi(struct spp_arch_reader *r) {
+  refuse_qk_layernorm(r, spp_json_get(r->text, "qk_layernorm"));
 }
 
 static void adjust_stablelm(struct spp_arch_reader *r) {
@@ -110,15 +129,34 @@ static void adjust_stablelm(struct spp_arch_reader *r) {
   .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED, .tied = true,                            \
   .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false)
 
+#define COHERE                                                                                               \
+  .norm = SPP_NORM_LAYER_NO_BIAS, .norms_per_layer = 1, .mlp = SPP_MLP_GATED, .tied = true,                  \
+  .parallel = true, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false)
+#define LLAMA                                                                                                \
+  RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),                 \
+             .mlp_bias = IF("mlp_bias", false)
+
 static const struct spp_arch_family families[] = {
-    {"llama", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
-     .mlp_bias = IF("mlp_bias", false)},
+    {"llama", LLAMA},
+    {"granite", LLAMA},
+    {"smollm3", LLAMA, .tied = true},
+    {"internlm3", RMS_GATED, .qkv_bias = IF("qkv_bias", false), .o_bias = IF("bias", false),
+     .mlp_bias = IF("bias", false)},
     {"llama4", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
      .fused_gate_up = true, .moe = true, .window = SPP_WINDOW_CHUNKED_ROPE, .vision = SPP_VISION_LLAMA4,
      .adjust = adjust_llama4},
     {"llama4_text", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
      .fused_gate_up = true, .moe = true, .window = SPP_WINDOW_CHUNKED_ROPE, .adjust = adjust_llama4},
     {"mistral", RMS_GATED, .window = SPP_WINDOW_ALL},
+    {"ministral3", RMS_GATED, .window = SPP_WINDOW_ALL},
+    {"granitemoe", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
+     .fused_gate_up = true, .moe = true},
+    {"minimax_m2", RMS_GATED, .qk_norm = SPP_QK_NORM_FULL, .moe = true, .adjust = adjust_sigmoid},
+    {"seed_oss", RMS_GATED, .qkv_bias = IF("attention_bias", true), .o_bias = IF("attention_out_bias", false),
+     .mlp_bias = IF("mlp_bias", false)},
+    {"ernie4_5", RMS_GATED, .qkv_bias = IF("use_bias", false), .o_bias = IF("use_bias", false),
+     .mlp_bias = IF("use_bias", false), .tied = true},
+    {"exaone4", RMS_GATED, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN, .window_period = 4},
     {"mixtral", RMS_GATED, .moe = true, .window = SPP_WINDOW_ALL},
     {"qwen", RMS_GATED, .qkv_bias = ALWAYS, .o_bias = UNLESS("no_bias"), .mlp_bias = UNLESS("no_bias"),
      .fused_qkv = true, .adjust = adjust_qwen1},
@@ -133,23 +171,35 @@ static const struct spp_arch_family families[] = {
     {"deepseek_v2", DEEPSEEK},
     {"deepseek_v3", DEEPSEEK},
     {"kimi_k2", DEEPSEEK},
+    {"glm4_moe_lite", RMS_GATED, .mla = true, .moe = true, .qkv_bias = IF("attention_bias", false),
+     .o_bias = IF("attention_bias", false), .adjust = adjust_sigmoid},
+    {"gemma", .norm = SPP_NORM_RMS, .norms_per_layer = 2, .mlp = SPP_MLP_GATED, .tied = true,
+     .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false)},
     {"gemma2", GEMMA, .window = SPP_WINDOW_ALTERNATE},
     {"gemma3", GEMMA, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN, .default_vocab = 262208},
     {"gemma3_text", GEMMA, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN},
     {"phi", .norm = SPP_NORM_LAYER, .norms_per_layer = 1, .mlp = SPP_MLP_PLAIN, .parallel = true,
-     .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .head_bias = true},
+     .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .head_bias = true, .adjust = adjust_phi},
     {"phi3", RMS_GATED, .fused_qkv = true, .fused_gate_up = true, .window = SPP_WINDOW_ALL},
     {"glm", RMS_GATED, .qkv_bias = IF("attention_bias", true), .fused_gate_up = true},
     {"glm4", .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED,
      .qkv_bias = IF("attention_bias", true), .fused_gate_up = true},
     {"glm4_moe", RMS_GATED, .qkv_bias = IF("attention_bias", false), .qk_norm = SPP_QK_NORM_HEAD,
-     .qk_norm_key = "use_qk_norm", .moe = true, .adjust = adjust_glm4_moe},
+     .qk_norm_key = "use_qk_norm", .moe = true, .adjust = adjust_sigmoid},
     {"chatglm", RMS_GATED, .o_bias = IF("add_bias_linear", true), .mlp_bias = IF("add_bias_linear", true),
      .fused_qkv = true, .fused_gate_up = true, .adjust = adjust_chatglm},
     {"gpt_oss", RMS_GATED, .qkv_bias = IF("attention_bias", true), .o_bias = IF("attention_bias", true),
      .fused_gate_up = true, .moe = true, .window = SPP_WINDOW_ALTERNATE, .adjust = adjust_gpt_oss},
     {"gpt2", LN_PLAIN, .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .tied = true,
      .fused_qkv = true, .learned_positions = true, .ffn_factor = 4},
+    {"gpt_bigcode", LN_PLAIN, .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .tied = true,
+     .fused_qkv = true, .learned_positions = true, .ffn_factor = 4, .adjust = adjust_gpt_bigcode},
+    {"gptj", .norm = SPP_NORM_LAYER, .norms_per_layer = 1, .mlp = SPP_MLP_PLAIN, .mlp_bias = ALWAYS,
+     .parallel = true, .head_bias = true, .ffn_factor = 4},
+    {"starcoder2", LN_PLAIN, .qkv_bias = IF("use_bias", true), .o_bias = IF("use_bias", true),
+     .mlp_bias = IF("use_bias", true), .tied = true, .window = SPP_WINDOW_ALL},
+    {"nemotron", LN_PLAIN, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
+     .mlp_bias = IF("mlp_bias", false)},
     {"gpt_neox", LN_PLAIN, .qkv_bias = IF("attention_bias", true), .o_bias = IF("attention_bias", true),
      .mlp_bias = ALWAYS, .fused_qkv = true, .adjust = adjust_neox},
     {"opt", LN_PLAIN, .qkv_bias = IF("enable_bias", true), .o_bias = IF("enable_bias", true),
@@ -161,6 +211,14 @@ static const struct spp_arch_family families[] = {
      .mlp_bias = UNLESS("no_bias"), .tied = true, .fused_qkv = true, .ffn_factor = 4, .adjust = adjust_mpt},
     {"olmo2", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
      .qk_norm = SPP_QK_NORM_FULL},
+    {"olmo3", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
+     .qk_norm = SPP_QK_NORM_FULL, .window = SPP_WINDOW_PATTERN, .window_period = 4},
+    {"olmoe", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
+     .qk_norm = SPP_QK_NORM_FULL, .moe = true},
+    {"olmo", .norm = SPP_NORM_NO_WEIGHT, .norms_per_layer = 2, .mlp = SPP_MLP_GATED,
+     .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false)},
+    {"cohere", COHERE, .qk_norm = SPP_QK_NORM_FULL, .qk_norm_key = "use_qk_norm"},
+    {"cohere2", COHERE, .window = SPP_WINDOW_PATTERN, .window_period = 4},
     {"internlm", RMS_GATED, .qkv_bias = IF("bias", true), .o_bias = IF("bias", true)},
     {"internlm2", RMS_GATED, .qkv_bias = IF("bias", true), .o_bias = IF("bias", true), .fused_qkv = true},
     {"baichuan", RMS_GATED, .fused_qkv = true},

@@ -17,13 +17,17 @@ static bool list_holds(struct spp_json list, int64_t value) {
 
 /* Which layers have experts. Sources: huggingface/transformers modeling_qwen2_moe.py (decoder_sparse_step,
  * mlp_only_layers), deepseek-ai modeling_deepseek.py (first_k_dense_replace, moe_layer_freq),
- * configuration_llama4.py (moe_layers, interleave_moe_layer_step). */
+ * configuration_llama4.py (moe_layers, interleave_moe_layer_step), configuration_glm4_moe_lite.py
+ * (mlp_layer_types). */
 struct expert_rule {
   int64_t first, every, sparse_step;
-  struct spp_json dense_list, moe_list;
+  struct spp_json dense_list, moe_list, types;
 };
 
 static bool layer_has_experts(const struct expert_rule *rule, int64_t layer) {
+  const char *type = "";
+  if (spp_json_string(spp_json_at(rule->types, (int)layer), &type, NULL) == SPP_OK)
+    return strcmp(type, "sparse") == 0;
   if (spp_json_size(rule->moe_list) > 0) return list_holds(rule->moe_list, layer);
   if (list_holds(rule->dense_list, layer)) return false;
   return layer >= rule->first && layer % rule->every == 0 && (layer + 1) % rule->sparse_step == 0;
@@ -61,6 +65,7 @@ static void read_experts(struct spp_arch_reader *r, struct expert_rule *rule) {
                                         SPP_MAX_LAYERS, rule->sparse_step);
   rule->dense_list = spp_json_get(r->text, "mlp_only_layers");
   rule->moe_list = spp_json_get(r->text, "moe_layers");
+  rule->types = spp_json_get(r->text, "mlp_layer_types");
 }
 
 /* Attention windows of the layers. Source: the layer_types each configuration_*.py of
@@ -79,7 +84,8 @@ static void read_window(struct spp_arch_reader *r, struct window_rule *rule) {
   rule->window_tokens = shape_i64(r, "sliding_window", 0);
   rule->chunk_tokens = shape_i64(r, "attention_chunk_size", 0);
   rule->first = shape_i64(r, "max_window_layers", 0);
-  rule->period = spp_arch_read_i64(r, spp_json_get(r->text, "sliding_window_pattern"), 1, SPP_MAX_LAYERS, 6);
+  rule->period = spp_arch_read_i64(r, spp_json_get(r->text, "sliding_window_pattern"), 1, SPP_MAX_LAYERS,
+                                   r->family->window_period > 0 ? r->family->window_period : 6);
   rule->use = spp_arch_read_bool(r, spp_json_get(r->text, "use_sliding_window"), pattern != SPP_WINDOW_UPPER);
   if (pattern == SPP_WINDOW_CHUNKED_ROPE)
     rule->period =

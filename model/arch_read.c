@@ -17,7 +17,7 @@ static const struct {
                             {"num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"}},
     [SPP_FIELD_HEAD_DIM] = {1 << 14, {"head_dim", "kv_channels", "attention_head_dim"}},
     [SPP_FIELD_VOCAB] = {1 << 26, {"padded_vocab_size", "vocab_size"}},
-    [SPP_FIELD_POSITIONS] = {INT64_C(1) << 40,
+    [SPP_FIELD_POSITIONS] = {INT64_C(1) << 32,
                              {"max_position_embeddings", "n_positions", "max_seq_len", "model_max_length",
                               "seq_length"}},
     [SPP_FIELD_EXPERTS] = {1 << 14, {"num_local_experts", "n_routed_experts", "num_experts"}},

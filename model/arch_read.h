@@ -60,6 +60,7 @@ struct spp_arch_family {
   int ffn_factor;        /* ffn = factor * hidden when absent; 0 = required */
   int64_t default_vocab; /* 0 = required */
   enum spp_window_pattern window;
+  int window_period; /* SPP_WINDOW_PATTERN, when the config does not say */
   enum spp_vision_kind vision;
   void (*adjust)(struct spp_arch_reader *reader); /* what no column says; may be NULL */
 };

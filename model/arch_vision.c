@@ -13,60 +13,81 @@ static const struct {
     [SPP_VISION_LLAMA4] = {0, 0},
 };
 
-static int64_t first_of(struct spp_arch_reader *r, struct spp_json config, const char *const *names,
-                        int64_t fallback) {
-  struct spp_json v = spp_json_get(config, names[0]);
-  for (int i = 1; names[i] && spp_json_kind(v) == SPP_JSON_ABSENT; i++) {
-    struct spp_json other = spp_json_get(config, names[i]);
-    if (spp_json_kind(other) != SPP_JSON_ABSENT) v = other;
-  }
-  if (fallback > 0) return spp_arch_read_i64(r, v, 1, 1 << 20, fallback);
-  return spp_arch_require_i64(r, v, 1, 1 << 20);
+/* Limits of a tower's figures: generous, and small enough for every product of them to stay in int64. */
+enum {
+  MAX_DEPTH = 4096,
+  MAX_WIDTH = 1 << 14,
+  MAX_FFN = 1 << 18,
+  MAX_SMALL = 64,
+  MAX_PX = 1 << 14,
+  MAX_ROWS = 1 << 20
+};
+
+/* The member under its name, or under the older one (may be NULL). */
+static struct spp_json member(struct spp_json config, const char *name, const char *older) {
+  struct spp_json v = spp_json_get(config, name), other = v;
+  if (older) other = spp_json_get(config, older);
+  return spp_json_kind(v) == SPP_JSON_ABSENT && spp_json_kind(other) != SPP_JSON_ABSENT ? other : v;
 }
-#define FIRST_OF(reader, config, fallback, ...)                                                              \
-  first_of((reader), (config), (const char *const[]){__VA_ARGS__, NULL}, (fallback))
+
+static int64_t required(struct spp_arch_reader *r, struct spp_json config, const char *name, int64_t max) {
+  return spp_arch_require_i64(r, spp_json_get(config, name), 1, max);
+}
+
+static int64_t optional(struct spp_arch_reader *r, struct spp_json config, const char *name, int64_t max,
+                        int64_t fallback) {
+  return spp_arch_read_i64(r, spp_json_get(config, name), 1, max, fallback);
+}
+
+static void read_qwen_widths(struct spp_arch_reader *r, struct spp_json config, struct spp_vision *v) {
+  int64_t out = r->arch->hidden;
+  if (v->kind == SPP_VISION_QWEN2) { /* the first generation calls the language model's width hidden_size */
+    v->hidden = required(r, config, "embed_dim", MAX_WIDTH);
+    v->out_hidden = optional(r, config, "hidden_size", MAX_FFN, out);
+    v->ffn = v->hidden * optional(r, config, "mlp_ratio", 16, 4);
+  } else {
+    v->hidden = required(r, config, "hidden_size", MAX_WIDTH);
+    v->out_hidden = optional(r, config, "out_hidden_size", MAX_FFN, out);
+    v->ffn = required(r, config, "intermediate_size", MAX_FFN);
+  }
+}
 
 static void read_qwen(struct spp_arch_reader *r, struct spp_json config, struct spp_vision *v) {
-  bool first_generation = v->kind == SPP_VISION_QWEN2;
-  v->depth = FIRST_OF(r, config, 0, "depth");
-  v->heads = FIRST_OF(r, config, 0, "num_heads");
-  if (first_generation) {
-    v->hidden = FIRST_OF(r, config, 0, "embed_dim");
-    v->out_hidden = FIRST_OF(r, config, r->arch->hidden, "hidden_size");
-    v->ffn = v->hidden * FIRST_OF(r, config, 4, "mlp_ratio");
-  } else {
-    v->hidden = FIRST_OF(r, config, 0, "hidden_size");
-    v->out_hidden = FIRST_OF(r, config, r->arch->hidden, "out_hidden_size");
-    v->ffn = FIRST_OF(r, config, 0, "intermediate_size");
-  }
-  v->channels = FIRST_OF(r, config, 3, "in_channels", "in_chans");
-  v->patch = FIRST_OF(r, config, v->kind == SPP_VISION_QWEN3 ? 16 : 14, "patch_size");
-  v->temporal_patch = FIRST_OF(r, config, 2, "temporal_patch_size");
-  v->merge = FIRST_OF(r, config, 2, "spatial_merge_size");
+  v->depth = required(r, config, "depth", MAX_DEPTH);
+  v->heads = required(r, config, "num_heads", MAX_WIDTH);
+  read_qwen_widths(r, config, v);
+  v->channels = spp_arch_read_i64(r, member(config, "in_channels", "in_chans"), 1, MAX_SMALL, 3);
+  v->patch = optional(r, config, "patch_size", 1024, v->kind == SPP_VISION_QWEN3 ? 16 : 14);
+  v->temporal_patch = optional(r, config, "temporal_patch_size", MAX_SMALL, 2);
+  v->merge = optional(r, config, "spatial_merge_size", 16, 2);
   if (v->kind == SPP_VISION_QWEN2_5) {
-    v->window_px = FIRST_OF(r, config, 112, "window_size");
+    v->window_px = optional(r, config, "window_size", MAX_PX, 112);
     v->full_attention_blocks = spp_json_size(spp_json_get(config, "fullatt_block_indexes"));
   }
   if (v->kind == SPP_VISION_QWEN3) {
-    v->position_rows = FIRST_OF(r, config, 2304, "num_position_embeddings");
-    v->deepstack_mergers = spp_json_size(spp_json_get(config, "deepstack_visual_indexes"));
+    struct spp_json taps = spp_json_get(config, "deepstack_visual_indexes");
+    v->position_rows = optional(r, config, "num_position_embeddings", MAX_ROWS, 2304);
+    v->deepstack_mergers = spp_json_size(taps);
+    if (v->deepstack_mergers > MAX_SMALL) spp_arch_refuse(r, taps, NULL, "more than 64 mergers");
   }
 }
 
 static void read_llama4(struct spp_arch_reader *r, struct spp_json config, struct spp_vision *v) {
-  v->depth = FIRST_OF(r, config, 0, "num_hidden_layers");
-  v->hidden = FIRST_OF(r, config, 0, "hidden_size");
-  v->ffn = FIRST_OF(r, config, 0, "intermediate_size");
-  v->heads = FIRST_OF(r, config, 0, "num_attention_heads");
+  v->depth = required(r, config, "num_hidden_layers", MAX_DEPTH);
+  v->hidden = required(r, config, "hidden_size", MAX_WIDTH);
+  v->ffn = required(r, config, "intermediate_size", MAX_FFN);
+  v->heads = required(r, config, "num_attention_heads", MAX_WIDTH);
   v->out_hidden = r->arch->hidden;
-  v->channels = FIRST_OF(r, config, 3, "num_channels");
-  v->patch = FIRST_OF(r, config, 14, "patch_size");
+  v->channels = optional(r, config, "num_channels", MAX_SMALL, 3);
+  v->patch = optional(r, config, "patch_size", 1024, 14);
   v->temporal_patch = 1;
   v->merge = 2; /* pixel_shuffle_ratio 0.5 */
-  v->tile_px = FIRST_OF(r, config, 336, "image_size");
+  v->tile_px = optional(r, config, "image_size", MAX_PX, 336);
+  if (v->tile_px < 2 * v->patch)
+    spp_arch_refuse(r, spp_json_get(config, "patch_size"), NULL, "a tile holds no 2 x 2 patches");
   v->position_rows = (v->tile_px / v->patch) * (v->tile_px / v->patch) + 1;
-  v->projector_in = FIRST_OF(r, config, 4096, "projector_input_dim");
-  v->projector_out = FIRST_OF(r, config, 4096, "projector_output_dim");
+  v->projector_in = optional(r, config, "projector_input_dim", MAX_FFN, 4096);
+  v->projector_out = optional(r, config, "projector_output_dim", MAX_FFN, 4096);
 }
 
 void spp_arch_read_vision(struct spp_arch_reader *r) {
@@ -74,7 +95,7 @@ void spp_arch_read_vision(struct spp_arch_reader *r) {
   bool given = spp_json_kind(config) == SPP_JSON_OBJECT;
   if (r->family->vision == SPP_VISION_NONE) {
     if (given)
-      spp_arch_note(r->arch, "the vision tower of %s is not described: language model only",
+      spp_arch_note(r->arch, "the vision tower of %.40s is not described: language model only",
                     r->arch->model_type);
     return;
   }

@@ -12,7 +12,7 @@ struct rows {
 
 static void add_copies(struct rows *rows, const char *name, enum spp_weight_role role,
                        enum spp_tp_split split, int64_t out, int64_t in, int64_t copies) {
-  if (*rows->count == SPP_MAX_LAYER_WEIGHTS) return; /* no family comes near: a test walks every model */
+  if (*rows->count == SPP_MAX_LAYER_WEIGHTS) return; /* the caller refuses a full list */
   rows->list[(*rows->count)++] = (struct spp_weight){.name = name,
                                                      .role = role,
                                                      .split = split,

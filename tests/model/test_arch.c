@@ -104,6 +104,7 @@ static void layers_fall_into_the_kinds_their_family_says(void **state) {
       {"gpt-oss-20b", 0, true, false, 128},       {"gpt-oss-20b", 1, true, false, 0},
       {"mistral-7b-v0.1", 7, false, false, 4096}, {"mistral-7b-v0.3", 7, false, false, 0},
       {"phi-3-mini-128k", 0, false, false, 0}, /* its window is longer than its positions */
+      {"glm-4.7-flash", 0, false, false, 0},      {"glm-4.7-flash", 1, true, false, 0},
       {"qwen2.5-7b", 27, false, false, 0},        {"qwen3-30b-a3b", 0, true, false, 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -302,6 +303,28 @@ static void an_undescribed_tower_is_named(void **state) {
   spp_arena_free(&arena);
 }
 
+/* InternVL, LLaVA: the family of the language model inside is used. */
+static void a_wrapped_language_model_is_read_by_its_own_family(void **state) {
+  (void)state;
+  static const char *const members[] = {"text_config", "llm_config", "language_config"};
+  for (int i = 0; i < 3; i++) {
+    char text[600];
+    struct spp_arena arena;
+    struct spp_diag diag;
+    const struct spp_arch *a = NULL;
+    snprintf(text, sizeof text,
+             "{\"model_type\":\"wrapper\",\"%s\":{\"model_type\":\"qwen2\"," USUAL "},\"vision_config\":{}}",
+             members[i]);
+    expect_note("%s", text);
+    spp_arena_init(&arena);
+    expect_status(parse(text, &arena, &a, &diag), SPP_OK, &diag);
+    expect_true(a->qkv_bias);
+    expect_i64(a->note_count, 1);
+    expect_has(a->notes[0], "language model only");
+    spp_arena_free(&arena);
+  }
+}
+
 static void bad_configs_are_refused_at_their_path(void **state) {
   (void)state;
   static const struct {
@@ -338,6 +361,9 @@ static void bad_configs_are_refused_at_their_path(void **state) {
       {"{\"model_type\":\"t5\"," USUAL ",\"is_encoder_decoder\":true}", "$.is_encoder_decoder",
        "encoder-decoder"},
       {"{\"model_type\":\"qwen2_5_vl\"," USUAL ",\"vision_config\":{}}", "$.vision_config.depth", ""},
+      {"{\"model_type\":\"phi\"," USUAL ",\"qk_layernorm\":true}", "$.qk_layernorm", "layer norms"},
+      {"{\"model_type\":\"mpt\"," USUAL ",\"attn_config\":{\"qk_ln\":true}}", "$.attn_config.qk_ln",
+       "layer norms"},
       {"{\"model_type\":\"opt\"," USUAL ",\"word_embed_proj_dim\":32}", "$.word_embed_proj_dim", ""},
       {"{\"model_type\":\"mixtral\",\"hidden_size\":1048576,\"intermediate_size\":8388608,\"num_hidden_"
        "layers\":4096,"
@@ -373,6 +399,7 @@ int main(void) {
       cmocka_unit_test(a_folder_gives_its_config_and_the_pixel_limits_beside_it),
       cmocka_unit_test(an_unknown_family_is_read_like_llama_and_says_so),
       cmocka_unit_test(an_undescribed_tower_is_named),
+      cmocka_unit_test(a_wrapped_language_model_is_read_by_its_own_family),
       cmocka_unit_test(bad_configs_are_refused_at_their_path),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

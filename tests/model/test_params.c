@@ -1,8 +1,12 @@
 /* Parameter counts against published totals and hand sums. */
 #include "model/params.h"
 
+#include <stdlib.h>
+
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/json.h"
+#include "model/arch_families.h"
 #include "tests/expect.h"
 
 #define CONFIGS SPP_SOURCE_DIR "/configs"
@@ -94,6 +98,65 @@ static void every_shipped_model_counts_to_the_total_stored_beside_it(void **stat
   spp_arena_free(&arena);
 }
 
+static const char *const not_in_transformers[] = {
+    /* read from code beside the checkpoint; counted by the shipped models of theirs */
+    "qwen", "internlm", "internlm2", "baichuan", "chatglm", "kimi_k2",
+    /* the text part of a family that is counted */
+    "llama4_text", "gemma3"};
+
+static bool has_case(struct spp_json cases, const char *model_type) {
+  for (size_t i = 0; i < sizeof not_in_transformers / sizeof not_in_transformers[0]; i++)
+    if (strcmp(not_in_transformers[i], model_type) == 0) return true;
+  for (struct spp_json c = spp_json_first(cases); spp_json_kind(c) != SPP_JSON_ABSENT; c = spp_json_next(c)) {
+    const char *type = "";
+    spp_json_string(spp_json_get(spp_json_get(c, "config"), "model_type"), &type, NULL);
+    if (strcmp(type, model_type) == 0) return true;
+  }
+  return false;
+}
+
+/* family_counts.json: small random shapes of every family with the counts of the transformers module. Each
+ * config is cut out of the text of the file, for the parser takes text. */
+static void every_family_counts_like_its_module(void **state) {
+  (void)state;
+  static const char path[] = SPP_SOURCE_DIR "/tests/model/family_counts.json", opening[] = "\"config\": ";
+  struct spp_json_doc *doc;
+  struct spp_diag diag;
+  char *text = NULL;
+  expect_note("%s", path);
+  expect_status(spp_file_read(path, 1 << 20, &text, NULL, &diag), SPP_OK, &diag);
+  expect_status(spp_json_load(path, &doc, &diag), SPP_OK, &diag);
+  struct spp_json cases = spp_json_get(spp_json_root(doc), "cases");
+  const char *at = text;
+  for (struct spp_json c = spp_json_first(cases); spp_json_kind(c) != SPP_JSON_ABSENT; c = spp_json_next(c)) {
+    struct spp_arena arena;
+    struct spp_params p;
+    const struct spp_arch *arch = NULL;
+    int64_t total = 0, vision = 0;
+    at = strstr(at, opening) + strlen(opening);
+    size_t length = strcspn(at, "\n");
+    while (at[length - 1] != '}')
+      length--; /* the comma between cases */
+    length--;   /* the brace that closes the case */
+    expect_note("%.*s", (int)length, at);
+    spp_arena_init(&arena);
+    expect_status(spp_json_i64(spp_json_get(c, "total"), 1, SPP_JSON_EXACT_MAX, &total, &diag), SPP_OK,
+                  &diag);
+    expect_status(spp_json_i64(spp_json_get(c, "vision"), 0, total, &vision, &diag), SPP_OK, &diag);
+    expect_status(spp_arch_parse(at, length, "case", &arena, &arch, &diag), SPP_OK, &diag);
+    spp_params_count(arch, &p);
+    expect_i64(p.total, total);
+    expect_i64(p.vision, vision);
+    spp_arena_free(&arena);
+  }
+  for (int i = 0; spp_arch_family_at(i); i++) {
+    expect_note("%s", spp_arch_family_at(i)->model_type);
+    expect_true(has_case(cases, spp_arch_family_at(i)->model_type));
+  }
+  spp_json_free(doc);
+  free(text);
+}
+
 static const char tiny[] = "{\"model_type\":\"qwen2\",\"hidden_size\":64,\"intermediate_size\":160,"
                            "\"num_hidden_layers\":2,\"num_attention_heads\":8,\"num_key_value_heads\":2,"
                            "\"head_dim\":16,\"vocab_size\":256,\"tie_word_embeddings\":false}";
@@ -119,6 +182,22 @@ static void a_small_model_adds_up_by_hand(void **state) {
   expect_i64(p.total, 135872);
   /* matrices only: 2*(20,480 + 30,720) + head */
   expect_i64(p.gemm_per_token, 2 * 51200 + 16384);
+  spp_arena_free(&arena);
+}
+
+/* ms-swift prints "20.1851M Trainable" for rank 8 on every linear of Qwen2.5-7B: 8 x 28 x 90,112. */
+static void adapters_of_every_linear_have_the_published_size(void **state) {
+  (void)state;
+  struct spp_arena arena;
+  int64_t elements = 0;
+  spp_arena_init(&arena);
+  const struct spp_arch *arch = load("qwen2.5-7b", &arena);
+  for (int k = 0; k < arch->kind_count; k++)
+    for (int i = 0; i < arch->kinds[k].weight_count; i++) {
+      const struct spp_weight *w = &arch->kinds[k].weights[i];
+      if (w->linear) elements += 8 * (w->rows + w->cols) * w->copies * arch->kinds[k].count;
+    }
+  expect_i64(elements, 20185088);
   spp_arena_free(&arena);
 }
 
@@ -180,6 +259,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_common_models_have_their_published_counts),
       cmocka_unit_test(every_shipped_model_counts_to_the_total_stored_beside_it),
+      cmocka_unit_test(every_family_counts_like_its_module),
+      cmocka_unit_test(adapters_of_every_linear_have_the_published_size),
       cmocka_unit_test(a_small_model_adds_up_by_hand),
       cmocka_unit_test(prediction_modules_are_counted_apart),
       cmocka_unit_test(vision_towers_are_counted_apart),
