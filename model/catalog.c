@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/suggest.h"
 
-enum { MAX_NAME = 200, MAX_SHOWN = 6 };
+enum { MAX_NAME = 200, MAX_PATH_NAME = 800, MAX_SHOWN = 6 };
 
 static bool ends_with(const char *text, const char *tail) {
   size_t n = strlen(text), m = strlen(tail);
@@ -123,24 +123,50 @@ static enum spp_status find_alias(const struct spp_catalog *catalog, struct spp_
                          catalog->thing);
 }
 
+/* A name or alias, whole or without the "org/" before it; *found stays NULL when there is none. */
+static enum spp_status find_either(const struct spp_catalog *catalog, struct spp_json aliases,
+                                   const char *const *names, int count, const char *word, const char **found,
+                                   struct spp_diag *diag) {
+  const char *tail = strrchr(word, '/');
+  *found = find_name(names, count, word);
+  enum spp_status status = SPP_OK;
+  if (!*found) status = find_alias(catalog, aliases, names, count, word, found, diag);
+  if (status != SPP_OK || *found || !tail) return status;
+  *found = find_name(names, count, tail + 1);
+  return *found ? SPP_OK : find_alias(catalog, aliases, names, count, tail + 1, found, diag);
+}
+
+/* Cut one of the suffixes that do not change shapes ("-instruct", "-awq") off word; false when it has none.
+ */
+static bool cut_suffix(struct spp_json suffixes, char *word) {
+  size_t length = strlen(word);
+  for (struct spp_json v = spp_json_first(suffixes); spp_json_kind(v) != SPP_JSON_ABSENT;
+       v = spp_json_next(v)) {
+    const char *suffix;
+    if (spp_json_string(v, &suffix, NULL) != SPP_OK) continue;
+    size_t n = strlen(suffix);
+    if (n == 0 || n >= length || !same_name(word + length - n, suffix)) continue;
+    word[length - n] = '\0';
+    return true;
+  }
+  return false;
+}
+
 /* The file name behind a name or alias; NULL when there is none. */
 static enum spp_status resolve_name(const struct spp_catalog *catalog, const char *config_dir,
                                     const char *const *names, int count, const char *word, const char **found,
                                     struct spp_diag *diag) {
-  const char *tail = strrchr(word, '/');
-  *found = find_name(names, count, word);
-  if (*found) return SPP_OK;
-  char path[1024];
+  char path[1024], shorter[MAX_NAME + 1];
   snprintf(path, sizeof path, "%s/aliases.json", config_dir);
   struct spp_json_doc *doc;
   enum spp_status status = spp_json_load(path, &doc, diag);
   if (status != SPP_OK) return status;
-  struct spp_json aliases = spp_json_get(spp_json_root(doc), catalog->folder);
-  status = find_alias(catalog, aliases, names, count, word, found, diag);
-  if (status == SPP_OK && !*found && tail) {
-    *found = find_name(names, count, tail + 1);
-    if (!*found) status = find_alias(catalog, aliases, names, count, tail + 1, found, diag);
-  }
+  struct spp_json root = spp_json_root(doc), aliases = spp_json_get(root, catalog->folder);
+  struct spp_json suffixes = spp_json_get(spp_json_get(root, "suffixes"), catalog->folder);
+  snprintf(shorter, sizeof shorter, "%s", word);
+  status = find_either(catalog, aliases, names, count, word, found, diag);
+  while (status == SPP_OK && !*found && cut_suffix(suffixes, shorter))
+    status = find_either(catalog, aliases, names, count, shorter, found, diag);
   spp_json_free(doc);
   return status;
 }
@@ -160,9 +186,9 @@ static enum spp_status resolve_path(const struct spp_catalog *catalog, const cha
 enum spp_status spp_catalog_find(const struct spp_catalog *catalog, const char *config_dir, const char *name,
                                  struct spp_arena *arena, const char **path, const char **entry,
                                  struct spp_diag *diag) {
-  if (!name[0] || strlen(name) > MAX_NAME * 4)
+  if (!name[0] || strlen(name) > MAX_PATH_NAME)
     return spp_diag_set(diag, SPP_ERR_USAGE, NULL, NULL, "a %s name is 1 to %d characters", catalog->thing,
-                        MAX_NAME * 4);
+                        MAX_PATH_NAME);
   const char *const *names;
   const char *found, *file = NULL;
   int count;

@@ -14,11 +14,13 @@ struct spp_catalog {
   const char *inside_file; /* file looked for when a directory is named, or NULL: directories are refused */
 };
 
-/* Where `name` is described. A path (existing, or with a '/' or ".json") wins over a name only when the name
- * is not in the folder; names and aliases are compared without case, and "org/name" is also tried as "name".
- * *path and *entry (file name without folder and suffix) live in arena. Errors: SPP_ERR_USAGE unknown name
- * (nearest one hinted) or ambiguous alias or prefix (candidates hinted); SPP_ERR_INPUT unreadable folder or
- * file. */
+/* Where `name` is described. Names and aliases are compared without case; "org/name" is also tried as "name",
+ * and suffixes that change no shape ("-instruct", "-awq": "suffixes" of aliases.json) are cut off until
+ * something fits. A word that is a name in the folder is that, else an existing path (or one that starts with
+ * '.' or '/' or ends in ".json") is a path: "./gpt2" forces the path. *path and *entry (file name without
+ * folder and suffix; the path when a path was given) live in arena. Errors: SPP_ERR_USAGE unknown name
+ * (nearest hinted) or ambiguous alias or prefix (candidates hinted); SPP_ERR_INPUT unreadable folder or file.
+ */
 enum spp_status spp_catalog_find(const struct spp_catalog *catalog, const char *config_dir, const char *name,
                                  struct spp_arena *arena, const char **path, const char **entry,
                                  struct spp_diag *diag);

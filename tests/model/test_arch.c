@@ -177,6 +177,10 @@ static void names_aliases_and_hub_ids_resolve_without_case(void **state) {
       {"QwQ-32B", "qwen2.5-32b"},
       {"mosaicml/mpt-7b", "mosaicml-mpt-7b"},
       {"GPT-530B", "gpt-529.6b"},
+      /* suffixes that change no shape, several at once */
+      {"unsloth/Qwen2.5-32B-Instruct-bnb-4bit", "qwen2.5-32b"},
+      {"Qwen/Qwen3-Coder-30B-A3B-Instruct-FP8", "qwen3-coder-30b-a3b"},
+      {"Qwen/Qwen2.5-VL-72B-Instruct-AWQ", "qwen2.5-vl-72b"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct spp_arena arena;
@@ -214,6 +218,7 @@ static void unknown_names_get_the_nearest_or_the_candidates(void **state) {
       {"llama3.1", "ambiguous", "llama3.1-405b", SPP_ERR_USAGE},
       {"qwen", "ambiguous", "...", SPP_ERR_USAGE},
       {"lama3.1-8b", "no model named", "llama3.1-8b", SPP_ERR_USAGE},
+      {"-instruct", "no model named", "spplan list models", SPP_ERR_USAGE},
       {"zzzzzzzzzzzz", "no model named", "spplan list models", SPP_ERR_USAGE},
       {"", "1 to", "", SPP_ERR_USAGE},
       {"nowhere/config.json", "", "", SPP_ERR_INPUT},

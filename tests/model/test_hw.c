@@ -133,6 +133,8 @@ static void names_of_people_resolve_and_ambiguous_ones_list_candidates(void **st
   spp_arena_init(&arena);
   expect_str(load_gpu("H100", &arena)->name, "h100-80gb");
   expect_str(load_gpu("4090", &arena)->name, "rtx-4090");
+  expect_str(load_gpu("NVIDIA H100 80GB HBM3", &arena)->name, "h100-80gb"); /* as the driver says it */
+  expect_str(load_gpu("Tesla T4", &arena)->name, "t4-16gb");
   expect_note("%s", "a100");
   expect_status(spp_gpu_load(CONFIGS, "a100", &arena, &gpu, &diag), SPP_ERR_USAGE, &diag);
   expect_has(diag.what, "ambiguous");
@@ -142,6 +144,31 @@ static void names_of_people_resolve_and_ambiguous_ones_list_candidates(void **st
   expect_status(spp_gpu_load(CONFIGS, "h100-80bg", &arena, &gpu, &diag), SPP_ERR_USAGE, &diag);
   expect_has(diag.hint, "h100-80gb");
   expect_true(gpu == NULL);
+  spp_arena_free(&arena);
+}
+
+static void every_alias_of_a_gpu_or_cluster_leads_somewhere(void **state) {
+  (void)state;
+  struct spp_json_doc *doc;
+  struct spp_diag diag;
+  struct spp_arena arena;
+  spp_arena_init(&arena);
+  expect_status(spp_json_load(CONFIGS "/aliases.json", &doc, &diag), SPP_OK, &diag);
+  for (int section = 0; section < 2; section++) {
+    struct spp_json aliases = spp_json_get(spp_json_root(doc), section ? "clusters" : "gpus");
+    expect_true(spp_json_size(aliases) > 10);
+    for (int i = 0; i < spp_json_size(aliases); i++) {
+      const struct spp_gpu *gpu = NULL;
+      const struct spp_cluster *cluster = NULL;
+      const char *key = spp_json_key(aliases, i);
+      bool several = spp_json_kind(spp_json_member(aliases, i)) == SPP_JSON_ARRAY;
+      enum spp_status status = section ? spp_cluster_load(CONFIGS, key, NULL, &arena, &cluster, &diag)
+                                       : spp_gpu_load(CONFIGS, key, &arena, &gpu, &diag);
+      expect_note("%s", key);
+      expect_status(status, several ? SPP_ERR_USAGE : SPP_OK, &diag);
+    }
+  }
+  spp_json_free(doc);
   spp_arena_free(&arena);
 }
 
@@ -204,6 +231,7 @@ int main(void) {
       cmocka_unit_test(every_cluster_is_sane),
       cmocka_unit_test(every_figure_names_its_source),
       cmocka_unit_test(names_of_people_resolve_and_ambiguous_ones_list_candidates),
+      cmocka_unit_test(every_alias_of_a_gpu_or_cluster_leads_somewhere),
       cmocka_unit_test(a_bad_file_is_refused_with_its_path),
       cmocka_unit_test(a_file_of_the_users_own_is_read),
   };
