@@ -51,22 +51,39 @@ static const char *backward_fault(const struct spp_attn_backward *a) {
   return fault;
 }
 
+static const struct spp_tile_ops *forward_tile(const struct spp_kernels *kernels,
+                                               const struct spp_attn_forward *a) {
+  bool all_bf16 =
+      a->q.storage == SPP_STORE_BF16 && a->k.storage == SPP_STORE_BF16 && a->v.storage == SPP_STORE_BF16;
+  return spp_kernels_tile(kernels, all_bf16);
+}
+
+static const struct spp_tile_ops *backward_tile(const struct spp_kernels *kernels,
+                                                const struct spp_attn_backward *a) {
+  bool all_bf16 = a->q.storage == SPP_STORE_BF16 && a->k.storage == SPP_STORE_BF16 &&
+                  a->v.storage == SPP_STORE_BF16 && a->dout.storage == SPP_STORE_BF16;
+  return spp_kernels_tile(kernels, all_bf16);
+}
+
 int64_t spp_attn_forward_workspace_bytes(const struct spp_kernels *kernels,
                                          const struct spp_attn_forward *a) {
-  return kernels->tile ? spp_attn_flash_forward_bytes(kernels->tile, a) : 0;
+  const struct spp_tile_ops *tile = forward_tile(kernels, a);
+  return tile ? spp_attn_flash_forward_bytes(tile, a) : 0;
 }
 
 int64_t spp_attn_backward_workspace_bytes(const struct spp_kernels *kernels,
                                           const struct spp_attn_backward *a) {
-  return kernels->tile ? spp_attn_flash_backward_bytes(kernels->tile, a) : 0;
+  const struct spp_tile_ops *tile = backward_tile(kernels, a);
+  return tile ? spp_attn_flash_backward_bytes(tile, a) : 0;
 }
 
 enum spp_status spp_attn_forward(const struct spp_kernels *kernels, const struct spp_attn_forward *a,
                                  void *workspace, struct spp_diag *diag) {
+  const struct spp_tile_ops *tile = forward_tile(kernels, a);
   const char *fault = forward_fault(a);
   if (fault) return refuse(fault, diag);
-  if (kernels->tile)
-    spp_attn_flash_forward(kernels->tile, a, workspace);
+  if (tile)
+    spp_attn_flash_forward(tile, a, workspace);
   else
     spp_attn_ref_forward(a);
   return SPP_OK;
@@ -74,10 +91,11 @@ enum spp_status spp_attn_forward(const struct spp_kernels *kernels, const struct
 
 enum spp_status spp_attn_backward(const struct spp_kernels *kernels, const struct spp_attn_backward *a,
                                   void *workspace, struct spp_diag *diag) {
+  const struct spp_tile_ops *tile = backward_tile(kernels, a);
   const char *fault = backward_fault(a);
   if (fault) return refuse(fault, diag);
-  if (kernels->tile)
-    spp_attn_flash_backward(kernels->tile, a, workspace);
+  if (tile)
+    spp_attn_flash_backward(tile, a, workspace);
   else
     spp_attn_ref_backward(a);
   return SPP_OK;

@@ -135,13 +135,13 @@ static void backward_tile(const struct backward *f, const struct tiles *t, int64
   pack_queries(f, t, head, row, rows);
   ops->gemm_tn(rows, cols, dh, t->qt, t->ldq, t->kt + kv.lo, t->ldk, t->s, t->ldk, false);
   ops->gemm_tn(rows, cols, dh, t->dot, t->ldq, t->vt + kv.lo, t->ldk, t->dp, t->ldk, false);
-  ops->softmax_grad(t->s, t->dp, t->ldk, rows, cols, a->shape.scale,
-                    a->lse.data + head * a->lse.head_stride + row,
-                    a->delta.data + head * a->delta.head_stride + row, masked ? t->lo : NULL, t->hi);
+  ops->softmax_grad(
+      t->s, t->dp, t->ldk, rows, cols, a->shape.scale, a->lse.data + head * a->lse.head_stride + row,
+      a->delta.data + head * a->delta.head_stride + row, masked ? t->lo : NULL, t->hi, t->dst, t->ldq);
   ops->gemm_tn(cols, dh, rows, t->s, t->ldk, t->dout, t->ldd, t->dv + kv.lo * t->ldd, t->ldd, true);
   ops->gemm_tn(cols, dh, rows, t->dp, t->ldk, t->q, t->ldd, t->dk + kv.lo * t->ldd, t->ldd, true);
-  ops->transpose(t->dp, t->ldk, rows, cols, t->dst, t->ldq);
-  ops->gemm_tn(rows, dh, cols, t->dst, t->ldq, t->k + kv.lo * t->ldd, t->ldd, t->dq, t->ldd, false);
+  ops->gemm_tn(rows, dh, cols, t->dst, t->ldq, spp_tile_at(ops, t->k, kv.lo, t->ldd), t->ldd, t->dq, t->ldd,
+               false);
 }
 
 /* Cuts the (query block, key block) rectangle to the rows and keys that see each other. */

@@ -1,5 +1,5 @@
-/* Tile operations of flash attention (tile.h), written over a vec_*.h layer. Included once by each instance
- * file, after body_math.h. */
+/* Tile operations of flash attention (tile.h), written over a vec_*.h layer and a body_operand_*.h. Included
+ * once by each instance file. */
 #ifndef SPP_KERNELS_BODY_TILE_H
 #define SPP_KERNELS_BODY_TILE_H
 
@@ -25,7 +25,7 @@ SPP_INLINE void tile_micro(const int nv, int64_t k, const float *a, int64_t lda,
     for (int v = 0; v < nv; v++)
       acc[r][v] = vf_set1(0.0F);
   }
-  for (int64_t p = 0; p < k; p++) {
+  for (int64_t p = 0; p < k; p += TILE_K_PACK) {
     vf bv[VF_NV];
     SPP_UNROLL
     for (int v = 0; v < nv; v++)
@@ -35,7 +35,7 @@ SPP_INLINE void tile_micro(const int nv, int64_t k, const float *a, int64_t lda,
       vf ar = vf_set1(a[r]);
       SPP_UNROLL
       for (int v = 0; v < nv; v++)
-        acc[r][v] = vf_fma(ar, bv[v], acc[r][v]);
+        acc[r][v] = tile_dot(ar, bv[v], acc[r][v]);
     }
     a += lda;
     b += ldb;
@@ -86,47 +86,6 @@ static void tile_gemm_tn(int64_t m, int64_t n, int64_t k, const float *a, int64_
     c += nv * VF_WIDTH;
     left -= nv;
   }
-}
-
-static void tile_pack(const void *src, enum spp_storage storage, int64_t stride, int64_t rows, int64_t cols,
-                      float *dst, int64_t ld) {
-  int64_t padded = spp_tile_pad(cols);
-  for (int64_t r = 0; r < rows; r++) {
-    float *to = dst + r * ld;
-    int64_t c = 0;
-    for (; c < cols; c += VF_WIDTH)
-      vf_store(to + c, vf_load_any(src, storage, r * stride + c, vf_part(cols - c)));
-    for (; c < padded; c += VF_WIDTH)
-      vf_store(to + c, vf_set1(0.0F));
-  }
-}
-
-static void tile_pack_transposed(const void *src, enum spp_storage storage, int64_t stride, int64_t rows,
-                                 int64_t cols, float *dst, int64_t ld) {
-  int64_t padded = spp_tile_pad(rows);
-  for (int64_t r = 0; r < padded; r += VF_WIDTH)
-    for (int64_t c = 0; c < cols; c += VF_WIDTH) {
-      vf x[VF_WIDTH];
-      int64_t part = vf_part(cols - c);
-      for (int i = 0; i < VF_WIDTH; i++)
-        x[i] = r + i < rows ? vf_load_any(src, storage, (r + i) * stride + c, part) : vf_set1(0.0F);
-      vf_transpose(x);
-      for (int64_t i = 0; i < part; i++)
-        vf_store(dst + (c + i) * ld + r, x[i]);
-    }
-}
-
-static void tile_transpose(const float *src, int64_t ld, int64_t rows, int64_t cols, float *dst,
-                           int64_t ldt) {
-  for (int64_t r = 0; r < rows; r += VF_WIDTH)
-    for (int64_t c = 0; c < cols; c += VF_WIDTH) {
-      vf x[VF_WIDTH];
-      for (int i = 0; i < VF_WIDTH; i++)
-        x[i] = vf_load(src + (r + i) * ld + c);
-      vf_transpose(x);
-      for (int i = 0; i < VF_WIDTH; i++)
-        vf_store(dst + (c + i) * ldt + r, x[i]);
-    }
 }
 
 static void tile_unpack(const float *src, int64_t ld, int64_t rows, int64_t cols, const float *factor,
@@ -180,26 +139,6 @@ static vf tile_column_max(const float *st, int64_t ld, int64_t kv) {
   return vf_max(vf_max(x[0], x[1]), vf_max(x[2], x[3]));
 }
 
-/* st = 2^(c*st - m); the sum over kv. */
-static vf tile_column_exp(float *st, int64_t ld, int64_t kv, vf c, vf minus_m) {
-  vf sum[4];
-  for (int i = 0; i < 4; i++)
-    sum[i] = vf_set1(0.0F);
-  int64_t t = 0;
-  for (; t + 4 <= kv; t += 4)
-    for (int i = 0; i < 4; i++) {
-      vf p = vf_exp2(vf_fma(vf_load(st + (t + i) * ld), c, minus_m));
-      vf_store(st + (t + i) * ld, p);
-      sum[i] = vf_add(sum[i], p);
-    }
-  for (; t < kv; t++) {
-    vf p = vf_exp2(vf_fma(vf_load(st + t * ld), c, minus_m));
-    vf_store(st + t * ld, p);
-    sum[0] = vf_add(sum[0], p);
-  }
-  return vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3]));
-}
-
 static bool tile_softmax(float *st, int64_t ld, int64_t kv, int64_t q, float c, const float *lo,
                          const float *hi, float *m, float *l, float *alpha) {
   const vf cv = vf_set1(c);
@@ -208,7 +147,7 @@ static bool tile_softmax(float *st, int64_t ld, int64_t kv, int64_t q, float c, 
     if (lo) tile_mask_column(st + j, ld, kv, vf_load(lo + j), vf_load(hi + j));
     vf m_old = vf_load(m + j);
     vf m_new = vf_max(m_old, vf_mul(cv, tile_column_max(st + j, ld, kv)));
-    /* Rows that have seen no key yet keep m = -infinity; subtract 0 there, not infinity from infinity. */
+    /* Rows that have seen no key yet keep m = -infinity; subtract something finite there. */
     vf m_safe = vf_max(m_new, vf_set1(-3.0e38F));
     vf a = vf_exp2(vf_sub(m_old, m_safe));
     vf sum = tile_column_exp(st + j, ld, kv, cv, vf_sub(vf_set1(0.0F), m_safe));
@@ -221,26 +160,17 @@ static bool tile_softmax(float *st, int64_t ld, int64_t kv, int64_t q, float c, 
   return smallest_alpha != 1.0F;
 }
 
-static void tile_softmax_grad(float *s, float *dp, int64_t ld, int64_t q, int64_t kv, float scale,
-                              const float *lse, const float *delta, const float *lo, const float *hi) {
-  const vf c = vf_set1(scale * SPP_LOG2E), sv = vf_set1(scale), zero = vf_set1(0.0F);
-  for (int64_t r = 0; r < q; r++) {
-    vf minus_lse = vf_set1(-lse[r] * SPP_LOG2E), d = vf_set1(delta[r]);
-    for (int64_t j = 0; j < kv; j += VF_WIDTH) {
-      float *sj = s + r * ld + j, *dj = dp + r * ld + j;
-      vf p = vf_exp2(vf_fma(vf_load(sj), c, minus_lse));
-      if (lo) p = vf_in_range(p, vf_add(vf_iota(), vf_set1((float)j)), vf_set1(lo[r]), vf_set1(hi[r]), zero);
-      vf_store(sj, p);
-      vf_store(dj, vf_mul(vf_mul(p, sv), vf_sub(vf_load(dj), d)));
-    }
-  }
-}
-
 static void tile_exp2(int64_t n, const float *x, float *y) {
   for (int64_t i = 0; i < n; i += VF_WIDTH) {
     int64_t part = vf_part(n - i);
     vf_store_any(y, SPP_STORE_F32, i, part, vf_exp2(vf_load_any(x, SPP_STORE_F32, i, part)));
   }
 }
+
+#define SPP_TILE_BY_NAME                                                                                     \
+  .k_pack = TILE_K_PACK, .gemm_tn = tile_gemm_tn, .pack = tile_pack,                                         \
+  .pack_transposed = tile_pack_transposed, .unpack = tile_unpack, .add_rows = tile_add_rows,                 \
+  .softmax = tile_softmax, .scale_rows = tile_scale_rows, .softmax_grad = tile_softmax_grad,                 \
+  .exp2 = tile_exp2
 
 #endif

@@ -22,5 +22,10 @@ extern const struct spp_kernels spp_kernels_portable;
 extern const struct spp_kernels spp_kernels_neon;
 extern const struct spp_kernels spp_kernels_avx2;
 extern const struct spp_kernels spp_kernels_avx512;
+extern const struct spp_kernels spp_kernels_avx512bf16;
+
+/* What avx512bf16 shares with avx512. */
+extern const struct spp_ops spp_ops_avx512;
+extern const struct spp_tile_ops spp_tile_avx512;
 
 #endif

@@ -5,13 +5,14 @@
 
 #include "kernels/vec_avx2.h"
 
+#include "kernels/body_operand_f32.h"
 #include "kernels/body_ops.h"
 #include "kernels/body_tile.h"
 
 /* Half the tiles of AVX-512: L2 is 256 to 512 KiB on many of these processors. */
-#define TILE_Q_BLOCK  64
-#define TILE_KV_BLOCK 64
-#include "kernels/isa_rows.h"
+static const struct spp_tile_ops tile_ops = {.q_block = 64, .kv_block = 64, SPP_TILE_BY_NAME};
+
+static const struct spp_ops vector_ops = SPP_OPS_BY_NAME;
 
 static bool available(void) {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

@@ -5,13 +5,14 @@
 
 #include "kernels/vec_avx512.h"
 
+#include "kernels/body_operand_f32.h"
 #include "kernels/body_ops.h"
 #include "kernels/body_tile.h"
 
 /* Working set of the forward at head dimension 128: 320 KiB, within the 1 MiB L2 of these processors. */
-#define TILE_Q_BLOCK  128
-#define TILE_KV_BLOCK 128
-#include "kernels/isa_rows.h"
+const struct spp_tile_ops spp_tile_avx512 = {.q_block = 128, .kv_block = 128, SPP_TILE_BY_NAME};
+
+const struct spp_ops spp_ops_avx512 = SPP_OPS_BY_NAME;
 
 static bool available(void) {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -21,8 +22,8 @@ static bool available(void) {
 const struct spp_kernels spp_kernels_avx512 = {.name = "avx512",
                                                .description = "x86-64 with AVX-512 F/BW/DQ/VL",
                                                .available = available,
-                                               .ops = &vector_ops,
-                                               .tile = &tile_ops};
+                                               .ops = &spp_ops_avx512,
+                                               .tile = &spp_tile_avx512};
 
 #else
 

@@ -1,12 +1,13 @@
 #include "kernels/isa.h"
 #include "kernels/vec_portable.h"
 
+#include "kernels/body_operand_f32.h"
 #include "kernels/body_ops.h"
 #include "kernels/body_tile.h"
 
-#define TILE_Q_BLOCK  64
-#define TILE_KV_BLOCK 64
-#include "kernels/isa_rows.h"
+static const struct spp_tile_ops tile_ops = {.q_block = 64, .kv_block = 64, SPP_TILE_BY_NAME};
+
+static const struct spp_ops vector_ops = SPP_OPS_BY_NAME;
 
 static bool available(void) {
   return true;

@@ -8,18 +8,26 @@
 #include "kernels/tile.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct spp_kernels {
-  const char *name;                /* "reference", "portable", "avx2", ... */
-  const char *description;         /* one line for a listing */
-  const char *absent;              /* why it was not built; NULL when it was */
-  bool (*available)(void);         /* does this processor have the instructions */
-  const struct spp_ops *ops;       /* every row that was built has them */
-  const struct spp_tile_ops *tile; /* attention tiles; NULL: plain double-precision loops */
+  const char *name;                     /* "reference", "portable", "avx2", ... */
+  const char *description;              /* one line for a listing */
+  const char *absent;                   /* why it was not built; NULL when it was */
+  bool (*available)(void);              /* does this processor have the instructions */
+  const struct spp_ops *ops;            /* every row that was built has them */
+  const struct spp_tile_ops *tile;      /* attention tiles; NULL: plain double-precision loops */
+  const struct spp_tile_ops *tile_bf16; /* instead of tile when all inputs are bf16; NULL: the same */
 };
 
 /* All rows in rising order of preference, built or not. */
 const struct spp_kernels *const *spp_kernels_all(int *count);
+
+/* Attention tiles for these inputs; NULL: the reference. */
+const struct spp_tile_ops *spp_kernels_tile(const struct spp_kernels *kernels, bool all_bf16);
+
+/* One line: the variant that runs, and which matrix product. */
+void spp_kernels_describe(const struct spp_kernels *kernels, char *text, size_t size);
 
 /* Built, and the processor can run it. */
 bool spp_kernels_usable(const struct spp_kernels *kernels);

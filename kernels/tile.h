@@ -22,20 +22,23 @@ static inline int64_t spp_tile_ld(int64_t n) {
   return (lines | 1) * SPP_TILE_PAD;
 }
 
+/* An operand of a product is stored with its contraction index as rows. k_pack of these rows share one: 1 for
+ * fp32, 2 where bf16 pairs of the index (k, k+1) make one 32-bit word (dot-product instructions). */
 struct spp_tile_ops {
   /* Query and key rows of a tile that suit this processor's caches; flash attention may be told others. */
   int64_t q_block, kv_block;
+  int64_t k_pack;
 
-  /* C[m][n] = A^T B, or C += A^T B when `accumulate`; A is [k][m] (lda), B is [k][n] (ldb). Writes m and n
-   * rounded up to the register tile. */
+  /* C[m][n] = A^T B, or C += A^T B when `accumulate`; A is the operand [k][m] (lda), B is [k][n] (ldb), C
+   * floats. Writes m and n rounded up to the register tile. */
   void (*gemm_tn)(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
                   float *c, int64_t ldc, bool accumulate);
 
-  /* Rows of storage -> dst[rows][ld]; columns padded with zeros. Strides in elements. */
+  /* Rows of storage -> operand dst[rows][cols], columns padded with zeros. Strides in elements. */
   void (*pack)(const void *src, enum spp_storage storage, int64_t stride, int64_t rows, int64_t cols,
                float *dst, int64_t ld);
 
-  /* Rows of storage -> dst[cols][ld], transposed; the padding of each dst row is zero. */
+  /* Rows of storage -> operand dst[cols][rows], the padding of each dst row zero. */
   void (*pack_transposed)(const void *src, enum spp_storage storage, int64_t stride, int64_t rows,
                           int64_t cols, float *dst, int64_t ld);
 
@@ -46,25 +49,30 @@ struct spp_tile_ops {
   /* dst[row] += src[row] on rows of fp32 storage. */
   void (*add_rows)(const float *src, int64_t ld, int64_t rows, int64_t cols, float *dst, int64_t stride);
 
-  /* One step of online softmax on scores st[kv][q] (transposed): st becomes 2^(c*s - m); m (running maximum
-   * of c*s) and l (running sum) are updated; alpha[q] = 2^(m_old - m_new). lo, hi: visible kv rows [lo, hi)
-   * of each q, relative to the tile, NULL when all are. Returns whether any alpha is not 1. */
+  /* One step of online softmax on scores st[kv][q] (transposed): st becomes the operand 2^(c*s - m); m
+   * (running maximum of c*s) and l (running sum) are updated; alpha[q] = 2^(m_old - m_new). lo, hi: visible
+   * kv rows [lo, hi) of each q, relative to the tile, NULL when all are. Returns whether any alpha is not 1.
+   */
   bool (*softmax)(float *st, int64_t ld, int64_t kv, int64_t q, float c, const float *lo, const float *hi,
                   float *m, float *l, float *alpha);
 
   /* c[row][0..n) *= alpha[row]. */
   void (*scale_rows)(float *c, int64_t ld, int64_t rows, int64_t n, const float *alpha);
 
-  /* Backward of softmax on s[q][kv] and dp[q][kv]: s becomes p = 2^(c*s - lse/ln 2), dp becomes
-   * p * (dp - delta) * scale; both 0 where kv is outside [lo, hi) (NULL: all visible). */
+  /* Backward of softmax on scores s[q][kv] and dp[q][kv]: s becomes the operand p = 2^(c*s - lse/ln 2), dp
+   * the operand ds = p * (dp - delta) * scale, both 0 where kv is outside [lo, hi) (NULL: all visible); dst
+   * becomes ds as operand [kv][q]. */
   void (*softmax_grad)(float *s, float *dp, int64_t ld, int64_t q, int64_t kv, float scale, const float *lse,
-                       const float *delta, const float *lo, const float *hi);
-
-  /* src[rows][ld] -> dst[cols][ldt]; rows and cols rounded up to the vector width. */
-  void (*transpose)(const float *src, int64_t ld, int64_t rows, int64_t cols, float *dst, int64_t ldt);
+                       const float *delta, const float *lo, const float *hi, float *dst, int64_t ldt);
 
   /* y[i] = 2^x[i]; for tests of the exponential. */
   void (*exp2)(int64_t n, const float *x, float *y);
 };
+
+/* Row k of an operand; k is a multiple of SPP_TILE_PAD. */
+static inline const float *spp_tile_at(const struct spp_tile_ops *ops, const float *operand, int64_t k,
+                                       int64_t ld) {
+  return operand + k / ops->k_pack * ld;
+}
 
 #endif
