@@ -155,7 +155,7 @@ static void backward_pair(const struct backward *f, const struct tiles *t, int64
   bool masked = view->all.lo > key || view->all.hi < key + keys;
   if (masked) {
     q = spp_flash_tile_rows(f->see + row, rows, key, keys, t->lo, t->hi);
-    kv = spp_flash_tile_cols(t->lo + q.lo, t->hi + q.lo, q.hi - q.lo);
+    kv = spp_flash_tile_cols(t->lo + q.lo, t->hi + q.lo, q.hi - q.lo, keys);
     spp_flash_shift(t->lo, t->hi, q, kv.lo);
   }
   bool any = q.lo < q.hi && kv.lo < kv.hi;

@@ -36,10 +36,11 @@ struct spp_interval spp_flash_tile_rows(const struct spp_interval *see, int64_t 
   for (int64_t r = rows; r < spp_tile_pad(rows); r++)
     lo[r] = hi[r] = 0.0F;
   seeing.lo = seeing.lo / SPP_TILE_PAD * SPP_TILE_PAD;
+  seeing.hi = spp_min64(spp_tile_pad(seeing.hi), rows);
   return seeing;
 }
 
-struct spp_interval spp_flash_tile_cols(const float *lo, const float *hi, int64_t rows) {
+struct spp_interval spp_flash_tile_cols(const float *lo, const float *hi, int64_t rows, int64_t cols) {
   struct spp_interval seen = {INT64_MAX, 0};
   for (int64_t r = 0; r < rows; r++) {
     if (lo[r] >= hi[r]) continue;
@@ -47,6 +48,7 @@ struct spp_interval spp_flash_tile_cols(const float *lo, const float *hi, int64_
     seen.hi = spp_max64(seen.hi, (int64_t)hi[r]);
   }
   seen.lo = seen.lo / SPP_TILE_PAD * SPP_TILE_PAD;
+  seen.hi = spp_min64(spp_tile_pad(seen.hi), cols);
   return seen;
 }
 

@@ -53,13 +53,14 @@ struct spp_flash_tile {
 };
 struct spp_flash_tile spp_flash_next(const struct spp_block_view *view, int64_t kv, int64_t block);
 
-/* Rows (first padded down to SPP_TILE_PAD) of `rows` that see any of tile's keys; their intervals relative to
- * the tile go into lo and hi, empty for the padding behind. */
+/* The part of `rows` that sees any of the tile's keys, cut at multiples of SPP_TILE_PAD: products write whole
+ * register tiles, and what lies behind the part must be rows that softmax has zeroed, or padding. The rows'
+ * intervals relative to the tile go into lo and hi, empty for the padding behind. */
 struct spp_interval spp_flash_tile_rows(const struct spp_interval *see, int64_t rows, int64_t kv,
                                         int64_t cols, float *lo, float *hi);
 
-/* Keys (first padded down to SPP_TILE_PAD) that any of the rows sees. */
-struct spp_interval spp_flash_tile_cols(const float *lo, const float *hi, int64_t rows);
+/* The part of the tile's `cols` keys that any of the rows sees, cut in the same way. */
+struct spp_interval spp_flash_tile_cols(const float *lo, const float *hi, int64_t rows, int64_t cols);
 
 /* Makes the intervals of rows `q` relative to key `kv` and moves them to the front. */
 void spp_flash_shift(float *lo, float *hi, struct spp_interval q, int64_t kv);

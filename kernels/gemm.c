@@ -31,12 +31,6 @@ static const char *fault_of(const struct spp_gemm *g) {
   return NULL;
 }
 
-#ifdef SPP_HAVE_BLAS
-static bool all_fp32(const struct spp_gemm *g) {
-  return g->a.storage == SPP_STORE_F32 && g->b.storage == SPP_STORE_F32 && g->c.storage == SPP_STORE_F32;
-}
-#endif
-
 /* c[m][n] (ld TILE_N) += op(A)[row..][p..] op(B)[p..][col..]; scratch holds a tile of A and a tile of B. */
 static void tile_product(const struct spp_gemm *g, const struct spp_tile_ops *ops, int64_t row, int64_t m,
                          int64_t col, int64_t n, int64_t p, int64_t k, float *scratch, float *c);
@@ -71,6 +65,10 @@ static void tiled(const struct spp_gemm *g, float *scratch) {
 }
 
 #ifdef SPP_HAVE_BLAS
+
+static bool all_fp32(const struct spp_gemm *g) {
+  return g->a.storage == SPP_STORE_F32 && g->b.storage == SPP_STORE_F32 && g->c.storage == SPP_STORE_F32;
+}
 
 static void set_threads(int threads) {
 #ifdef OPENBLAS_VERSION

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define VF_WIDTH 4
-#define VF_MR    4
+#define VF_MR    8 /* wider than a vector, as on NEON: tests then cover that case everywhere */
 #define VF_NV    2
 
 typedef struct {
