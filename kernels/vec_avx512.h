@@ -62,9 +62,13 @@ static inline vf vf_in_range(vf x, vf index, vf lo, vf hi, vf fill) {
   return _mm512_mask_mov_ps(fill, m, x);
 }
 
+/* Without optimisation gcc 12 makes this intrinsic a macro that converts its all-ones mask to short. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
 static inline vf vf_round(vf x) {
   return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+#pragma GCC diagnostic pop
 
 /* y * 2^n where x >= floor_x, else 0. */
 static inline vf vf_scale2(vf y, vf n, vf x, vf floor_x) {

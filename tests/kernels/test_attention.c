@@ -69,25 +69,32 @@ static void compare_stats(const struct attn_case *a, const struct attn_case *b, 
     }
 }
 
-static void judge(const struct spp_kernels *kernels, struct spp_attn_shape shape, enum spp_storage storage) {
-  struct attn_case want = case_make(shape, storage), got = case_make(shape, storage);
-  int64_t qw = shape.q_heads * shape.head_dim, kw = shape.kv_heads * shape.head_dim;
+/* Reference results, and delta for everyone. */
+static struct attn_case reference_of(struct spp_attn_shape shape, enum spp_storage storage) {
   int count;
   const struct spp_kernels *reference = spp_kernels_all(&count)[0];
-  struct spp_attn_options options = {0};
-  case_forward(reference, &want, options);
-  case_forward(kernels, &got, options);
-  expect_near(case_error(&got.out, &want.out, shape.q_tokens, qw), 0.0, tolerance(storage));
-  compare_stats(&got, &want, 1e-5);
-  spp_attn_delta(spp_kernels_best(), &want.shape, want.dout, want.out, want.delta);
-  spp_attn_delta(spp_kernels_best(), &want.shape, want.dout, want.out, got.delta);
-  memcpy(got.lse.data, want.lse.data, (size_t)(shape.q_heads * want.lse.head_stride) * 4);
-  case_backward(reference, &want, options);
-  case_backward(kernels, &got, options);
-  expect_near(case_error(&got.dq, &want.dq, shape.q_tokens, qw), 0.0, tolerance(storage));
-  expect_near(case_error(&got.dk, &want.dk, shape.kv_tokens, kw), 0.0, tolerance(storage));
-  expect_near(case_error(&got.dv, &want.dv, shape.kv_tokens, kw), 0.0, tolerance(storage));
-  case_free(&want);
+  struct attn_case want = case_make(shape, storage);
+  case_forward(reference, &want, (struct spp_attn_options){0});
+  spp_attn_delta(reference, &want.shape, want.dout, want.out, want.delta);
+  case_backward(reference, &want, (struct spp_attn_options){0});
+  return want;
+}
+
+static void judge(const struct spp_kernels *kernels, const struct attn_case *want) {
+  const struct spp_attn_shape *s = &want->shape;
+  struct attn_case got = case_make(*s, want->storage);
+  int64_t qw = s->q_heads * s->head_dim, kw = s->kv_heads * s->head_dim;
+  double bound = tolerance(want->storage);
+  case_forward(kernels, &got, (struct spp_attn_options){0});
+  expect_near(case_error(&got.out, &want->out, s->q_tokens, qw), 0.0, bound);
+  compare_stats(&got, want, 1e-5);
+  size_t stats_bytes = (size_t)(s->q_heads * want->lse.head_stride) * sizeof(float);
+  memcpy(got.lse.data, want->lse.data, stats_bytes);
+  memcpy(got.delta.data, want->delta.data, stats_bytes);
+  case_backward(kernels, &got, (struct spp_attn_options){0});
+  expect_near(case_error(&got.dq, &want->dq, s->q_tokens, qw), 0.0, bound);
+  expect_near(case_error(&got.dk, &want->dk, s->kv_tokens, kw), 0.0, bound);
+  expect_near(case_error(&got.dv, &want->dv, s->kv_tokens, kw), 0.0, bound);
   case_free(&got);
 }
 
@@ -95,14 +102,16 @@ static void every_variant_agrees_with_the_reference(void **state) {
   (void)state;
   int count;
   const struct spp_kernels *const *all = spp_kernels_all(&count);
-  for (int v = 1; v < count; v++) {
-    if (!spp_kernels_usable(all[v])) continue;
-    for (int i = 0; i < CASES; i++)
-      for (int storage = SPP_STORE_F32; storage <= SPP_STORE_BF16; storage++) {
+  for (int i = 0; i < CASES; i++)
+    for (int storage = SPP_STORE_F32; storage <= SPP_STORE_BF16; storage++) {
+      struct attn_case want = reference_of(cases[i].shape, (enum spp_storage)storage);
+      for (int v = 1; v < count; v++) {
+        if (!spp_kernels_usable(all[v])) continue;
         expect_note("%s, %s, %s", all[v]->name, cases[i].name, storage ? "bf16" : "fp32");
-        judge(all[v], cases[i].shape, (enum spp_storage)storage);
+        judge(all[v], &want);
       }
-  }
+      case_free(&want);
+    }
 }
 
 static void rows_without_keys_give_zero_and_minus_infinity(void **state) {
