@@ -84,8 +84,7 @@ static enum spp_status complete_sp(const struct spp_job *job, const struct spp_r
                           "Ulysses %" PRId64 " x ring %" PRId64 " is not %" PRId64, l->ulysses, l->ring, sp);
   }
   l->sp_kind = r->sp_kind == SPP_UNSET ? kind_of(job->framework, l) : (enum spp_sp_kind)r->sp_kind;
-  if (spp_layout_sp(l) == 1 && r->sp != SPP_UNSET)
-    l->sp_kind = SPP_SP_NONE; /* degree 1 of any kind is none */
+  if (spp_layout_sp(l) == 1) l->sp_kind = SPP_SP_NONE; /* degree 1 of any kind is none */
   return SPP_OK;
 }
 
