@@ -260,8 +260,9 @@ static bool read_operand(const char **text, struct term *term) {
   for (size_t i = 0; term->is_number && i < n; i++)
     term->number = term->number * 10 + (term->word[i] - '0');
   *text += n;
-  if (**text == '&') (*text)++;
-  return true;
+  if (**text != '&') return true;
+  (*text)++;
+  return **text != '\0'; /* a term follows */
 }
 
 /* Takes one term off the text. */
