@@ -81,12 +81,18 @@ static void read_mla(struct spp_arch_reader *r) {
   a->kv_heads = a->heads;
 }
 
+/* A figure that must be there, or in 1..limit when the family has a default. */
+static int64_t read_defaulted(struct spp_arch_reader *r, enum spp_arch_field field, int64_t fallback) {
+  int64_t value = fallback > 0 ? spp_arch_read_field_or(r, field, fallback) : 0;
+  return value > 0 ? value : spp_arch_read_field(r, field);
+}
+
 static void read_heads(struct spp_arch_reader *r) {
   struct spp_arch *a = r->arch;
-  a->heads = spp_arch_read_field(r, SPP_FIELD_HEADS);
-  a->kv_heads = spp_arch_read_field_or(r, SPP_FIELD_KV_HEADS, 0);
+  a->heads = read_defaulted(r, SPP_FIELD_HEADS, r->family->heads);
+  a->kv_heads = spp_arch_read_field_or(r, SPP_FIELD_KV_HEADS, r->family->kv_heads);
   if (a->kv_heads == 0) a->kv_heads = a->heads;
-  a->head_dim = spp_arch_read_field_or(r, SPP_FIELD_HEAD_DIM, 0);
+  a->head_dim = spp_arch_read_field_or(r, SPP_FIELD_HEAD_DIM, r->family->head_dim);
   if (r->status != SPP_OK) return;
   read_mla(r);
   if (r->status == SPP_OK && a->head_dim == 0) {
@@ -122,8 +128,7 @@ static void read_scalars(struct spp_arch_reader *r) {
   struct spp_arch *a = r->arch;
   a->layers = spp_arch_read_field(r, SPP_FIELD_LAYERS);
   a->hidden = spp_arch_read_field(r, SPP_FIELD_HIDDEN);
-  a->vocab = f->default_vocab > 0 ? spp_arch_read_field_or(r, SPP_FIELD_VOCAB, f->default_vocab)
-                                  : spp_arch_read_field(r, SPP_FIELD_VOCAB);
+  a->vocab = read_defaulted(r, SPP_FIELD_VOCAB, f->vocab);
   a->max_positions = spp_arch_read_field_or(r, SPP_FIELD_POSITIONS, 0);
   a->ffn = spp_arch_read_field_or(r, SPP_FIELD_FFN, 0);
   if (a->ffn == 0 && f->ffn_factor > 0) a->ffn = f->ffn_factor * a->hidden;
@@ -149,14 +154,27 @@ static void read_scalars(struct spp_arch_reader *r) {
   r->head_bias = f->head_bias;
 }
 
+/* "Qwen2.5-7B" of "models/Qwen2.5-7B/config.json"; else the last part of the path. */
+static void name_of_file(const char *where, char *out, size_t size) {
+  const char *end = where + strlen(where), *base = strrchr(where, '/'), *start = base ? base + 1 : where;
+  if (base && base > where && strcmp(base, "/config.json") == 0) {
+    end = base;
+    for (start = end; start > where && start[-1] != '/';)
+      start--;
+  }
+  snprintf(out, size, "%.*s", (int)(end - start), start);
+}
+
 /* Our own member: how to show the model. */
 static void read_names(struct spp_arch_reader *r, const char *where) {
   struct spp_arch *a = r->arch;
   struct spp_json own = spp_json_get(r->root, "_spplan");
-  const char *base = strrchr(where, '/'), *display = "", *hf_id = "";
+  const char *display = "", *hf_id = "";
+  char fallback[sizeof a->display];
   copy_text(a->name, sizeof a->name, where);
+  name_of_file(where, fallback, sizeof fallback);
   if (r->status == SPP_OK)
-    r->status = spp_json_string_or(spp_json_get(own, "display"), base ? base + 1 : where, &display, r->diag);
+    r->status = spp_json_string_or(spp_json_get(own, "display"), fallback, &display, r->diag);
   if (r->status == SPP_OK) r->status = spp_json_string_or(spp_json_get(own, "hf_id"), "", &hf_id, r->diag);
   copy_text(a->display, sizeof a->display, display);
   copy_text(a->hf_id, sizeof a->hf_id, hf_id);

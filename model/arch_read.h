@@ -56,9 +56,11 @@ struct spp_arch_family {
   bool learned_positions;
   bool head_bias;
   bool mla;
-  bool moe;              /* has experts: their fields are then required */
-  int ffn_factor;        /* ffn = factor * hidden when absent; 0 = required */
-  int64_t default_vocab; /* 0 = required */
+  bool moe; /* has experts: their fields are then required */
+  /* What the config class of the family fills in when a member is absent; 0 = required, or derived as usual.
+   */
+  int ffn_factor; /* ffn = factor * hidden */
+  int64_t heads, kv_heads, head_dim, vocab;
   enum spp_window_pattern window;
   int window_period; /* SPP_WINDOW_PATTERN, when the config does not say */
   enum spp_vision_kind vision;

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "model/params.h"
 #include "tests/expect.h"
 
 #define CONFIGS SPP_SOURCE_DIR "/configs"
@@ -262,6 +263,7 @@ static void a_folder_gives_its_config_and_the_pixel_limits_beside_it(void **stat
   spp_arena_init(&arena);
   const struct spp_arch *a = load(folder, &arena);
   expect_i64(a->hidden, 64);
+  expect_str(a->display, folder + strlen("/tmp/")); /* the folder's name says what it is */
   expect_i64(a->vision.min_pixels, 784);
   expect_i64(a->vision.max_pixels, 50176);
   expect_i64(a->vision.out_hidden, 64); /* absent: the language model's width */
@@ -305,6 +307,29 @@ static void an_undescribed_tower_is_named(void **state) {
   expect_i64(a->note_count, 1);
   expect_has(a->notes[0], "tower");
   expect_true(a->vision.kind == SPP_VISION_NONE);
+  spp_arena_free(&arena);
+}
+
+/* The published config.json of google/gemma-3-4b-it leaves to its class: 8 heads, 4 KV heads, head_dim 256,
+ * vocabulary 262,208. Its language model has 3,880,263,168 parameters. */
+static void members_a_class_fills_in_need_not_be_there(void **state) {
+  (void)state;
+  static const char text[] =
+      "{\"model_type\":\"gemma3\",\"text_config\":{\"hidden_size\":2560,\"intermediate_size\":10240,"
+      "\"model_type\":\"gemma3_text\",\"num_hidden_layers\":34,\"sliding_window\":1024},\"vision_config\":{}"
+      "}";
+  struct spp_arena arena;
+  struct spp_diag diag;
+  struct spp_params p;
+  const struct spp_arch *a = NULL;
+  expect_note("%s", text);
+  spp_arena_init(&arena);
+  expect_status(parse(text, &arena, &a, &diag), SPP_OK, &diag);
+  expect_i64(a->heads, 8);
+  expect_i64(a->kv_heads, 4);
+  expect_i64(a->head_dim, 256);
+  spp_params_count(a, &p);
+  expect_i64(p.total, INT64_C(3880263168));
   spp_arena_free(&arena);
 }
 
@@ -404,6 +429,7 @@ int main(void) {
       cmocka_unit_test(a_folder_gives_its_config_and_the_pixel_limits_beside_it),
       cmocka_unit_test(an_unknown_family_is_read_like_llama_and_says_so),
       cmocka_unit_test(an_undescribed_tower_is_named),
+      cmocka_unit_test(members_a_class_fills_in_need_not_be_there),
       cmocka_unit_test(a_wrapped_language_model_is_read_by_its_own_family),
       cmocka_unit_test(bad_configs_are_refused_at_their_path),
   };
