@@ -7,7 +7,13 @@ value() { sed -n "s/^$1:[A-Z]*=//p" "$cache"; }
 [ -z "$(value SPP_SANITIZE)" ] || { echo "skipped: a sanitizer build is not installed"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cmake --install "$SPP_BUILD_DIR" --prefix "$work/first" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
+install_into() { cmake --install "$SPP_BUILD_DIR" --prefix "$1" >"$work/install.log" || { cat "$work/install.log"; exit 1; }; }
+install_into "$work/gone"
+touch "$work/gone/share/theirs"
+cmake -DMANIFEST="$SPP_BUILD_DIR/install_manifest.txt" -P "$SPP_SOURCE_DIR/cmake/uninstall.cmake"
+left=$(cd "$work/gone" && find . -type f -o -path '*/spplan')
+[ "$left" = ./share/theirs ] || { echo "uninstall left: $left"; exit 1; }
+install_into "$work/first"
 mv "$work/first" "$work/moved"
 prefix=$work/moved
 
