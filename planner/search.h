@@ -24,24 +24,28 @@ struct spp_plan {
 };
 
 struct spp_rejection { /* one reason and how many layouts fell to it */
-  char reason[48];     /* rule id, "memory", "host-memory" */
+  char reason[48];     /* rule id, "memory", "host-memory"; most frequent first */
   int64_t count;
   char example[200];   /* described layout and by how much */
 };
 
 struct spp_search_result {
-  struct spp_plan *plans; /* ranked; at most options.top, then the best of each framework not among them */
+  struct spp_plan *plans; /* ranked; at most options.top, then the best of each framework, then the Pareto front, each
+                             plan once */
   int count;
   int top_count;          /* how many of plans[] are the overall ranking */
   int best_of_framework[SPP_MAX_FRAMEWORKS]; /* index into plans by options.frameworks order, -1 = nothing fits */
-  int *pareto;            /* indices into plans: none is beaten in both step time and memory */
+  int *pareto;            /* indices into plans, fastest first: no layout found is at least as fast and smaller. At most
+                             24, both ends among them */
   int pareto_count;
   struct spp_rejection rejections[SPP_MAX_REJECTIONS];
   int rejection_count;
   bool has_nearest;
-  struct spp_plan nearest; /* fewest bytes over the limit when nothing fits */
+  struct spp_plan nearest; /* when nothing fits: fewest bytes over, a GPU's plus its share of the host's */
   char framework_refusals[SPP_MAX_FRAMEWORKS][160]; /* why a framework was not searched, empty if it was */
-  int64_t layouts, evaluated, pruned;
+  int64_t layouts;   /* legal ones: evaluated + pruned */
+  int64_t evaluated; /* memory, communication and time all computed */
+  int64_t pruned;    /* known not to fit, or to be beaten, from less than that */
   double seconds;
   int threads;
 };

@@ -1,0 +1,163 @@
+/* Each silent trap of docs/planner.md on a job that has it, and its absence on one that does not. */
+#include "planner/advise.h"
+#include "tests/planner/jobs.h"
+
+struct setting {
+  const char *model, *framework, *gpu;
+  int64_t gpus, seq_tokens;
+  int method, dtype, mode, packing;
+  int64_t sp, tp;
+  int zero, recompute, offload;
+};
+
+static void plan_of(const struct setting *s, struct spp_plan *plan) {
+  struct spp_job_spec spec;
+  struct spp_request request;
+  struct spp_diag diag;
+  jobs_spec(s->model, s->gpu, s->gpus, s->seq_tokens, &spec);
+  spec.method = s->method;
+  spec.dtype = s->dtype;
+  spec.mode = s->mode;
+  spec.packing = s->packing;
+  jobs_need(spp_job_resolve(&spec, jobs_framework(s->framework), &plan->job, &diag), &diag);
+  spp_request_clear(&request);
+  if (s->sp > 0) request.sp = s->sp;
+  if (s->tp > 0) request.tp = s->tp;
+  request.zero = s->zero;
+  request.recompute = s->recompute;
+  request.offload = s->offload;
+  jobs_need(spp_layout_complete(&plan->job, &request, &plan->layout, &diag), &diag);
+  spp_predict(&plan->job, &plan->layout, NULL, &plan->prediction);
+}
+
+static const struct spp_advice *find(const struct spp_advice *advice, int count, const char *code) {
+  for (int i = 0; i < count; i++)
+    if (strcmp(advice[i].code, code) == 0) return &advice[i];
+  return NULL;
+}
+
+/* -1 = unset in every int field */
+#define PLAIN .method = SPP_UNSET, .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = SPP_UNSET, .recompute = SPP_UNSET, \
+              .offload = SPP_UNSET
+
+static void traps_are_named_with_their_number(void **state) {
+  static const struct {
+    const char *code, *words;
+    struct setting setting;
+  } cases[] = {
+      {"dp-does-not-split-sequence", "131,072", {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 131072, PLAIN, .zero = 3}},
+      {"sp-divides-dp", "SP 8", {"llama3.1-8b", "deepspeed", "h100-80gb", 8, 131072, PLAIN, .sp = 8, .zero = 3}},
+      {"sp-not-needed", "without it", {"llama3.1-8b", "deepspeed", "h100-80gb", 8, 2048, PLAIN, .sp = 8, .zero = 3}},
+      {"lora-activations", "does not shrink", {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 8192, .method = SPP_METHOD_LORA,
+                                               .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = SPP_UNSET,
+                                               .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 2}},
+      {"zero-2-frozen", "stage 3", {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 8192, .method = SPP_METHOD_LORA,
+                                    .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = SPP_UNSET,
+                                    .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 2}},
+      {"beyond-positions", "131,072 tokens", {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 131072, PLAIN, .zero = 3}},
+      /* 8.19e9 parameters x (2 + 2 + 4 + 8) B = 122 GiB, as in the thread: whatever the length */
+      {"zero-shards-nothing", "on this GPU", {"qwen3-8b", "ms-swift", "h20-96gb", 1, 3000, PLAIN, .zero = 3}},
+      {"host-memory", "host memory", {"qwen2.5-72b", "ms-swift", "h100-80gb", 1, 2048, .method = SPP_UNSET,
+                                      .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = SPP_UNSET,
+                                      .recompute = SPP_UNSET, .offload = SPP_OFFLOAD_OPTIMIZER_PARAMS, .zero = 3}},
+      {"ring-repeats-forward", "forward", {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 65536, .method = SPP_UNSET,
+                                           .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = 1,
+                                           .recompute = SPP_UNSET, .offload = SPP_UNSET, .sp = 8, .zero = 3}},
+      {"dpo-doubles", "65,536 tokens", {"qwen2.5-7b", "llama-factory", "h100-80gb", 8, 32768, .method = SPP_UNSET,
+                                        .dtype = SPP_UNSET, .mode = SPP_MODE_DPO, .packing = SPP_UNSET,
+                                        .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 3}},
+      {"loss-dominates", "%", {"qwen2.5-7b", "llama-factory", "h100-80gb", 8, 32768, PLAIN, .zero = 3}},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct spp_plan plan;
+    struct spp_advice advice[SPP_MAX_ADVICE];
+    expect_note("%s", cases[i].code);
+    plan_of(&cases[i].setting, &plan);
+    int count = spp_advise_warnings(&plan, advice, SPP_MAX_ADVICE);
+    const struct spp_advice *found = find(advice, count, cases[i].code);
+    expect_true(found != NULL);
+    expect_has(found->text, cases[i].words);
+    expect_true(strlen(found->text) <= 140);
+  }
+  expect_note("%s", "");
+}
+
+static void a_short_plain_job_has_no_warnings(void **state) {
+  static const struct setting setting = {"llama3.1-8b", "megatron-lm", "h100-80gb", 8, 4096, PLAIN, .zero = 1};
+  struct spp_plan plan;
+  struct spp_advice advice[SPP_MAX_ADVICE];
+  (void)state;
+  plan_of(&setting, &plan);
+  int count = spp_advise_warnings(&plan, advice, SPP_MAX_ADVICE);
+  static const char *const absent[] = {"sp-divides-dp", "sp-not-needed", "lora-activations", "beyond-positions",
+                                       "zero-shards-nothing", "host-memory", "padding", "own-split", "dpo-doubles"};
+  for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
+    expect_note("%s", absent[i]);
+    expect_true(find(advice, count, absent[i]) == NULL);
+  }
+  expect_note("%s", "");
+}
+
+static void a_job_that_does_not_fit_is_told_what_would(void **state) {
+  static const struct setting setting = {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 65536, PLAIN, .zero = 3};
+  struct spp_plan plan;
+  struct spp_advice advice[SPP_MAX_ADVICE];
+  (void)state;
+  plan_of(&setting, &plan);
+  expect_false(plan.prediction.memory.fits);
+  int count = spp_advise_next(&plan, advice, SPP_MAX_ADVICE);
+  expect_true(count > 0);
+  expect_has(advice[0].text, "fits");
+}
+
+static void alternatives_lose_for_a_reason_with_a_number(void **state) {
+  struct spp_search_options options;
+  struct spp_search_result result;
+  struct spp_diag diag;
+  (void)state;
+  jobs_options("qwen2.5-7b", "h100-80gb", 8, 65536, &options);
+  expect_status(spp_search(&options, &result, &diag), SPP_OK, &diag);
+  for (int i = 0; i < result.count; i++) {
+    struct spp_advice advice[SPP_MAX_ADVICE];
+    int count = spp_advise_why_not(&result.plans[i], advice, SPP_MAX_ADVICE);
+    for (int j = 0; j < count; j++) {
+      expect_note("%s: %s", result.plans[i].job.framework->name, advice[j].text);
+      expect_true(strchr(advice[j].text, ':') != NULL);
+      expect_true(strpbrk(advice[j].text, "0123456789") != NULL || strstr(advice[j].text, "same speed"));
+    }
+    count = spp_advise_next(&result.plans[i], advice, 3);
+    expect_true(count <= 3);
+  }
+  expect_note("%s", "");
+  spp_search_free(&result);
+}
+
+static void what_nobody_said_is_listed(void **state) {
+  static const struct setting setting = {"llama3.1-8b", "ms-swift", "h100-80gb", 8, 4096, PLAIN, .zero = 3};
+  struct spp_plan plan;
+  struct spp_job_spec spec;
+  struct spp_advice advice[SPP_MAX_ADVICE];
+  (void)state;
+  plan_of(&setting, &plan);
+  spp_job_spec_clear(&spec);
+  int count = spp_advise_assumed(&spec, &plan, advice, SPP_MAX_ADVICE);
+  expect_true(find(advice, count, "global-batch") && find(advice, count, "dtype") && find(advice, count, "attention"));
+  expect_has(find(advice, count, "global-batch")->text, "8");
+  spec.global_batch = 8;
+  spec.dtype = SPP_DTYPE_BF16;
+  count = spp_advise_assumed(&spec, &plan, advice, SPP_MAX_ADVICE);
+  expect_true(!find(advice, count, "global-batch") && !find(advice, count, "dtype"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(traps_are_named_with_their_number),
+      cmocka_unit_test(a_short_plain_job_has_no_warnings),
+      cmocka_unit_test(a_job_that_does_not_fit_is_told_what_would),
+      cmocka_unit_test(alternatives_lose_for_a_reason_with_a_number),
+      cmocka_unit_test(what_nobody_said_is_listed),
+  };
+  int failed = cmocka_run_group_tests(tests, jobs_setup, jobs_teardown);
+  return failed != 0;
+}
