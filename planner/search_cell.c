@@ -1,5 +1,6 @@
 /* The inner loop of the search: one cell, every layout in it. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "planner/search_internal.h"
@@ -72,20 +73,57 @@ static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, c
   add_candidate(tally, &candidate);
 }
 
-/* What already failed for want of memory, so that more of the same need not be asked.
+/* What the cell has taught so far, so that more of the same need not be asked.
  *
- * A larger micro-batch at the same everything keeps at least as many tokens alive: b sequences in each of
+ * too_big: a larger micro-batch at the same everything keeps at least as many tokens alive: b sequences in each of
  * min(P, M/b) micro-batches in flight is min(bP, M), which never falls as b grows; states do not depend on b.
- */
-struct too_big {
-  int number, micro; /* this variant, from this micro-batch on */
+ *
+ * full_stops: full recompute keeps a layer's input (2 bytes a token and hidden unit) for each of the n layers alive and
+ * rebuilds one layer; less recompute keeps what a layer keeps n times. A layer keeps at least twice its input (norm
+ * output and one projection's input or output), so with n >= 2 layers full recompute never takes more, and where it
+ * does not fit, nothing less does.
+ *
+ * fits_plain: offload is a remedy. Where the layout fits without, it is no part of the space (unless the objective is
+ * memory, or the user fixed it), pruned or exhaustive. */
+struct lessons {
+  int too_big;           /* variant number */
+  int block, plain_block; /* the variants equal but for recompute and loss; and but for offload too */
+  int full_stops[SPP_LOSS_CHOICE_COUNT]; /* micro-batch index */
+  bool fits_plain[SPP_RECOMPUTE_COUNT][SPP_LOSS_CHOICE_COUNT][SPP_MAX_MICRO_BATCHES];
 };
 
+static void turn_page(const struct spp_walk *walk, struct lessons *lessons) {
+  int block = walk->number / (walk->choices.recompute_count * walk->choices.loss_count);
+  if (block == lessons->block) return;
+  lessons->block = block;
+  for (int i = 0; i < SPP_LOSS_CHOICE_COUNT; i++) lessons->full_stops[i] = SPP_MAX_MICRO_BATCHES;
+  if (block / walk->choices.offload_count == lessons->plain_block) return;
+  lessons->plain_block = block / walk->choices.offload_count;
+  memset(lessons->fits_plain, 0, sizeof lessons->fits_plain);
+}
+
+static bool known_too_big(const struct spp_walk *walk, const struct lessons *lessons) {
+  if (lessons->too_big == walk->number) return true;
+  return walk->layout.recompute != SPP_RECOMPUTE_FULL && walk->micro >= lessons->full_stops[walk->variant.loss];
+}
+
+static void learn_too_big(const struct spp_walk *walk, struct lessons *lessons) {
+  lessons->too_big = walk->number;
+  if (walk->layout.recompute == SPP_RECOMPUTE_FULL && walk->job->arch->layers / walk->layout.pp >= 2)
+    lessons->full_stops[walk->variant.loss] = walk->micro;
+}
+
+/* The offloads list starts with none where none is a choice. */
+static bool needless_offload(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct lessons *lessons) {
+  return walk->variant.offload > 0 && hunt->options->objective != SPP_OBJECTIVE_MEMORY &&
+         lessons->fits_plain[walk->variant.recompute][walk->variant.loss][walk->micro];
+}
+
 static void evaluate(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
-                     struct too_big *too_big, struct spp_tally *tally) {
+                     struct lessons *lessons, struct spp_tally *tally) {
   struct spp_prediction prediction;
   bool exhaustive = hunt->options->exhaustive;
-  if (!exhaustive && too_big->number == walk->number) {
+  if (!exhaustive && known_too_big(walk, lessons)) {
     count_reason(&tally->reasons[SPP_REASON_MEMORY], place, -1);
     tally->pruned++;
     return;
@@ -96,7 +134,7 @@ static void evaluate(const struct spp_hunt *hunt, const struct spp_walk *walk, c
   if (!feasible) {
     note_miss(walk->job, &prediction.memory, place, tally);
     if (!exhaustive) {
-      if (!prediction.memory.fits) too_big->number = walk->number;
+      if (!prediction.memory.fits) learn_too_big(walk, lessons);
       tally->pruned++;
       return;
     }
@@ -104,15 +142,20 @@ static void evaluate(const struct spp_hunt *hunt, const struct spp_walk *walk, c
   spp_comm_predict(walk->job, &walk->layout, &prediction.geometry, &prediction.comm);
   spp_timing_predict(walk->job, &walk->layout, &prediction.geometry, &prediction.comm, &prediction.time);
   tally->evaluated++;
-  if (feasible) note_fit(hunt, walk, place, &prediction, tally);
+  if (!feasible) return;
+  note_fit(hunt, walk, place, &prediction, tally);
+  if (walk->layout.offload == SPP_OFFLOAD_NONE)
+    lessons->fits_plain[walk->variant.recompute][walk->variant.loss][walk->micro] = true;
 }
 
 void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_tally *tally) {
   const struct spp_space *space = &hunt->spaces[framework];
   struct spp_walk walk;
-  struct too_big too_big = {.number = -1};
+  struct lessons lessons = {.too_big = -1, .block = -1, .plain_block = -1};
   spp_walk_begin(&walk, space, &space->cells[cell]);
   while (spp_walk_next(&walk)) {
+    turn_page(&walk, &lessons);
+    if (needless_offload(hunt, &walk, &lessons)) continue;
     struct spp_place place = {framework, cell, walk.number, walk.micro};
     int rule = spp_rules_first(walk.job, &walk.layout);
     if (rule >= 0) {
@@ -122,6 +165,6 @@ void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struc
     }
     tally->layouts++;
     tally->framework_layouts[framework]++;
-    evaluate(hunt, &walk, &place, &too_big, tally);
+    evaluate(hunt, &walk, &place, &lessons, tally);
   }
 }

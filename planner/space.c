@@ -297,13 +297,25 @@ static void choose_rest(const struct spp_space *space, const struct spp_cell *ce
     if (fixed->offload == SPP_UNSET ? offered : fixed->offload == o)
       choices->offloads[choices->offload_count++] = (enum spp_offload)o;
   }
-  for (int r = 0; r < SPP_RECOMPUTE_COUNT; r++) {
+  for (int r = SPP_RECOMPUTE_COUNT - 1; r >= 0; r--) {
     bool offered = infer ? r == SPP_RECOMPUTE_NONE : framework->recomputes[r];
     if (fixed->recompute == SPP_UNSET ? offered : fixed->recompute == r)
       choices->recomputes[choices->recompute_count++] = (enum spp_recompute)r;
   }
   if (choices->recompute_count == 0)
     choices->recomputes[choices->recompute_count++] = framework->recompute_default;
+}
+
+/* Loss choices that take the same path under this cell are one. */
+static void choose_losses(const struct spp_space *space, const struct spp_cell *cell, struct spp_choices *choices) {
+  const struct spp_framework *framework = space->framework;
+  const enum spp_loss_path *paths = cell->ulysses * cell->ring > 1 ? framework->loss_path_sp : framework->loss_path;
+  for (int j = 0; j < space->job_count; j++) {
+    bool known = false;
+    for (int i = 0; i < choices->loss_count; i++)
+      known |= paths[space->jobs[choices->losses[i]].loss] == paths[space->jobs[j].loss];
+    if (!known) choices->losses[choices->loss_count++] = j;
+  }
 }
 
 /* Divisors of the sequences one replica sees in a step. Where they do not divide, one layout is left for the
@@ -327,8 +339,8 @@ static void choose_micro_batches(const struct spp_space *space, const struct spp
 void spp_space_choices(const struct spp_space *space, const struct spp_cell *cell,
                        struct spp_choices *choices) {
   choices->pipe_count = choices->megatron_sp_count = choices->sharding_count = 0;
-  choices->offload_count = choices->recompute_count = choices->micro_batch_count = 0;
-  choices->loss_count = space->job_count;
+  choices->offload_count = choices->recompute_count = choices->micro_batch_count = choices->loss_count = 0;
+  choose_losses(space, cell, choices);
   choose_pipes(space, cell, choices);
   choose_shardings(space, cell, choices);
   choose_rest(space, cell, choices);
@@ -409,7 +421,7 @@ static void enter_micro_batch(struct spp_walk *walk, int micro) {
 static void enter_variant(struct spp_walk *walk, int number) {
   walk->number = number;
   walk->variant = spp_choices_variant(&walk->choices, number);
-  walk->job = &walk->space->jobs[walk->variant.loss];
+  walk->job = &walk->space->jobs[walk->choices.losses[walk->variant.loss]];
   spp_space_layout(walk->space, walk->cell, &walk->choices, &walk->variant, walk->choices.micro_batches[0],
                    &walk->layout);
   walk->micro = 0;

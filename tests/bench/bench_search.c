@@ -4,9 +4,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/paths.h"
 #include "model/calib.h"
 #include "planner/search.h"
 
+static char config_dir[4096];
 static const struct spp_framework *frameworks[SPP_MAX_FRAMEWORKS];
 
 static double now_s(void) {
@@ -31,10 +33,10 @@ static int load_frameworks(struct spp_arena *arena) {
   const char *const *names;
   struct spp_diag diag;
   int listed, count = 0;
-  check(spp_framework_list(SPP_CONFIG_DIR, arena, &names, &listed, &diag), &diag);
+  check(spp_framework_list(config_dir, arena, &names, &listed, &diag), &diag);
   for (int i = 0; i < listed && count < SPP_MAX_FRAMEWORKS; i++) {
     const struct spp_framework *framework;
-    check(spp_framework_load(SPP_CONFIG_DIR, names[i], arena, &framework, &diag), &diag);
+    check(spp_framework_load(config_dir, names[i], arena, &framework, &diag), &diag);
     if (framework->trains && framework->searched) frameworks[count++] = framework;
   }
   return count;
@@ -49,13 +51,14 @@ int main(int argc, char **argv) {
   int runs = argc > 4 ? atoi(argv[4]) : 51;
   int64_t layouts = 0, evaluated = 0;
   if (runs < 1 || runs > MAX_RUNS) runs = 51;
+  check(spp_config_dir(NULL, config_dir, sizeof config_dir, &diag), &diag);
   spp_arena_init(&arena);
   spp_job_spec_clear(&options.spec);
   spp_request_clear(&options.fixed);
-  check(spp_arch_load(SPP_CONFIG_DIR, argc > 1 ? argv[1] : "qwen2.5-7b", &arena, &options.spec.arch, &diag), &diag);
-  check(spp_gpu_load(SPP_CONFIG_DIR, "h100-80gb", &arena, &options.spec.gpu, &diag), &diag);
-  check(spp_cluster_load(SPP_CONFIG_DIR, NULL, options.spec.gpu, &arena, &options.spec.cluster, &diag), &diag);
-  check(spp_calib_load(SPP_CONFIG_DIR, options.spec.gpu, options.spec.cluster, &arena, &options.spec.calib, &diag),
+  check(spp_arch_load(config_dir, argc > 1 ? argv[1] : "qwen2.5-7b", &arena, &options.spec.arch, &diag), &diag);
+  check(spp_gpu_load(config_dir, "h100-80gb", &arena, &options.spec.gpu, &diag), &diag);
+  check(spp_cluster_load(config_dir, NULL, options.spec.gpu, &arena, &options.spec.cluster, &diag), &diag);
+  check(spp_calib_load(config_dir, options.spec.gpu, options.spec.cluster, &arena, &options.spec.calib, &diag),
         &diag);
   options.spec.gpus = argc > 2 ? atoll(argv[2]) : 8;
   options.spec.seq_tokens = argc > 3 ? atoll(argv[3]) : 32768;

@@ -6,6 +6,8 @@
 #include "planner/search.h"
 #include "tests/expect.h"
 
+#define JOBS_CONFIG_DIR SPP_SOURCE_DIR "/configs"
+
 static struct spp_arena jobs_arena;
 static const struct spp_framework *jobs_frameworks[SPP_MAX_FRAMEWORKS];
 static int jobs_framework_count;
@@ -20,10 +22,10 @@ __attribute__((unused)) static void jobs_load_frameworks(void) {
   struct spp_diag diag;
   int count;
   if (jobs_framework_count > 0) return;
-  jobs_need(spp_framework_list(SPP_CONFIG_DIR, &jobs_arena, &names, &count, &diag), &diag);
+  jobs_need(spp_framework_list(JOBS_CONFIG_DIR, &jobs_arena, &names, &count, &diag), &diag);
   for (int i = 0; i < count && jobs_framework_count < SPP_MAX_FRAMEWORKS; i++) {
     const struct spp_framework *framework;
-    jobs_need(spp_framework_load(SPP_CONFIG_DIR, names[i], &jobs_arena, &framework, &diag), &diag);
+    jobs_need(spp_framework_load(JOBS_CONFIG_DIR, names[i], &jobs_arena, &framework, &diag), &diag);
     if (framework->trains && framework->searched) jobs_frameworks[jobs_framework_count++] = framework;
   }
 }
@@ -31,14 +33,14 @@ __attribute__((unused)) static void jobs_load_frameworks(void) {
 __attribute__((unused)) static const struct spp_framework *jobs_framework(const char *name) {
   const struct spp_framework *framework = NULL;
   struct spp_diag diag;
-  jobs_need(spp_framework_load(SPP_CONFIG_DIR, name, &jobs_arena, &framework, &diag), &diag);
+  jobs_need(spp_framework_load(JOBS_CONFIG_DIR, name, &jobs_arena, &framework, &diag), &diag);
   return framework;
 }
 
 __attribute__((unused)) static const struct spp_arch *jobs_arch(const char *name) {
   const struct spp_arch *arch = NULL;
   struct spp_diag diag;
-  jobs_need(spp_arch_load(SPP_CONFIG_DIR, name, &jobs_arena, &arch, &diag), &diag);
+  jobs_need(spp_arch_load(JOBS_CONFIG_DIR, name, &jobs_arena, &arch, &diag), &diag);
   return arch;
 }
 
@@ -47,9 +49,9 @@ __attribute__((unused)) static void jobs_spec(const char *model, const char *gpu
   struct spp_diag diag;
   spp_job_spec_clear(spec);
   spec->arch = jobs_arch(model);
-  jobs_need(spp_gpu_load(SPP_CONFIG_DIR, gpu, &jobs_arena, &spec->gpu, &diag), &diag);
-  jobs_need(spp_cluster_load(SPP_CONFIG_DIR, NULL, spec->gpu, &jobs_arena, &spec->cluster, &diag), &diag);
-  jobs_need(spp_calib_load(SPP_CONFIG_DIR, spec->gpu, spec->cluster, &jobs_arena, &spec->calib, &diag), &diag);
+  jobs_need(spp_gpu_load(JOBS_CONFIG_DIR, gpu, &jobs_arena, &spec->gpu, &diag), &diag);
+  jobs_need(spp_cluster_load(JOBS_CONFIG_DIR, NULL, spec->gpu, &jobs_arena, &spec->cluster, &diag), &diag);
+  jobs_need(spp_calib_load(JOBS_CONFIG_DIR, spec->gpu, spec->cluster, &jobs_arena, &spec->calib, &diag), &diag);
   spec->gpus = gpus;
   spec->seq_tokens = seq_tokens;
 }
