@@ -76,8 +76,8 @@ void spp_alloc_offer(struct spp_alloc_hunt *hunt, const struct spp_alloc_match *
   struct spp_alloc_match offered = *match;
   if (offered.bytes <= 0) return;
   double off_bytes = fabs((double)(hunt->asked_bytes - offered.bytes)), asked = (double)hunt->asked_bytes;
-  offered.ratio = asked / (double)offered.bytes;
   double window = 2 * hunt->tolerance_bytes / asked;
+  offered.ratio = asked / (double)offered.bytes;
   double surprise = fmin(1, candidates * window) * prior;
   if (off_bytes > hunt->tolerance_bytes)
     surprise = 100 + fabs(log(offered.ratio)); /* no explanation, only a neighbour */
@@ -86,6 +86,14 @@ void spp_alloc_offer(struct spp_alloc_hunt *hunt, const struct spp_alloc_match *
   else
     surprise *= 1 + off_bytes / hunt->tolerance_bytes * 0.01;
   insert(hunt, &offered, surprise);
+}
+
+void spp_alloc_offer_solved(struct spp_alloc_hunt *hunt, const struct spp_alloc_match *match, double chance,
+                            double prior) {
+  struct spp_alloc_match offered = *match;
+  if (offered.bytes <= 0) return;
+  offered.ratio = (double)hunt->asked_bytes / (double)offered.bytes;
+  insert(hunt, &offered, fmin(1, chance) * prior);
 }
 
 int spp_alloc_explain(const struct spp_job *job, const struct spp_layout *layout, int64_t bytes,

@@ -58,7 +58,7 @@ static int known_tokens(const struct spp_alloc_hunt *hunt, struct known_tokens *
   const struct spp_geometry *g = &hunt->geometry;
   int count = 0;
   known[count++] = (struct known_tokens){g->tokens, "the tokens of one rank"};
-  if (g->attention_tokens != g->tokens)
+  if (g->attention_tokens != g->tokens && g->sr > 1)
     known[count++] = (struct known_tokens){g->attention_tokens, "the tokens of one rank inside attention"};
   if (g->sp > 1)
     known[count++] = (struct known_tokens){spp_sat_mul(g->tokens, g->sp),
@@ -105,8 +105,7 @@ static void try_rows(struct spp_alloc_hunt *hunt, const struct row_family *famil
            "%s tokens x %s x %lld B: %.2f times the %lld tokens a rank should hold",
            spp_int_print(match.shape[0], count), columns, (long long)element,
            (double)match.shape[0] / (double)expected, (long long)expected);
-  double window = 2 * hunt->tolerance_bytes / (double)hunt->asked_bytes;
-  spp_alloc_offer(hunt, &match, chance / window, family->prior * 2);
+  spp_alloc_offer_solved(hunt, &match, chance, family->prior * 2);
 }
 
 static void try_token_rows(struct spp_alloc_hunt *hunt) {

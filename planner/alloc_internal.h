@@ -21,11 +21,16 @@ struct spp_alloc_hunt {
  * GiB, MiB or KiB with two decimals), a byte count +-256 (the allocator rounds to 512). */
 double spp_alloc_tolerance(int64_t bytes);
 
-/* Consider a tensor. candidates: how many others of its sort were tried at once, each of which could have hit
- * by chance; prior: more than 1 for sorts that are rarely the answer. Far-off ones are kept last, by ratio.
+/* Consider a tensor whose size the job knows. candidates: how many others of its sort were tried at once,
+ * each of which could have hit by chance; prior: more than 1 for sorts that are rarely the answer. Far-off
+ * ones are kept last, by ratio.
  */
 void spp_alloc_offer(struct spp_alloc_hunt *hunt, const struct spp_alloc_match *match, double candidates,
                      double prior);
+
+/* Consider a tensor whose size was solved for; chance: as spp_alloc_solve says. */
+void spp_alloc_offer_solved(struct spp_alloc_hunt *hunt, const struct spp_alloc_match *match, double chance,
+                            double prior);
 
 /* Tensors with a dimension nobody told us: solve for it. `unit` bytes per step of that dimension. Returns the
  * nearest whole number, or a strongly round one inside the tolerance, and the chance that one as round lies

@@ -118,7 +118,7 @@ static void longest_of_cell(const struct spp_space *space, const struct spp_cell
   int seen = -1;
   spp_walk_begin(&walk, space, cell);
   while (spp_walk_next(&walk)) {
-    if (walk.number == seen) continue; /* larger micro-batches only shorten the sequence */
+    if (walk.number == seen && walk.micro + 1 < walk.choices.micro_batch_count) continue;
     struct spp_job job = *walk.job;
     int64_t unit = seq_unit(&job, &walk.layout);
     if (unit == 0) continue;
@@ -148,12 +148,12 @@ static enum spp_status find_largest(const struct spp_search_options *options, en
   if (!hunt) return spp_diag_oom(diag);
   enum spp_status status = spp_hunt_open(options, hunt, diag);
   for (int64_t n = 0; status == SPP_OK && n < hunt->cell_count; n++) {
-    int framework, cell;
-    const struct spp_space *space = spp_hunt_cell(hunt, n, &framework, &cell);
+    const struct spp_space *space = &hunt->spaces[hunt->order[n].framework];
+    const struct spp_cell *cell = &space->cells[hunt->order[n].cell];
     if (what == SPP_FIND_MAX_SEQ)
-      longest_of_cell(space, &space->cells[cell], best);
+      longest_of_cell(space, cell, best);
     else
-      largest_of_cell(space, &space->cells[cell], best);
+      largest_of_cell(space, cell, best);
   }
   if (status == SPP_OK) spp_hunt_close(hunt);
   free(hunt);
@@ -172,12 +172,12 @@ static enum spp_status anything_fits(const struct spp_search_options *options, b
   enum spp_status status = spp_hunt_open(options, hunt, diag);
   bool memory_stops = false;
   for (int64_t n = 0; status == SPP_OK && n < hunt->cell_count && !*fits; n++) {
-    int framework, cell, rule, seen = -1;
+    int rule, seen = -1;
     struct spp_walk walk;
-    const struct spp_space *space = spp_hunt_cell(hunt, n, &framework, &cell);
-    spp_walk_begin(&walk, space, &space->cells[cell]);
+    const struct spp_space *space = &hunt->spaces[hunt->order[n].framework];
+    spp_walk_begin(&walk, space, &space->cells[hunt->order[n].cell]);
     while (!*fits && spp_walk_next(&walk)) {
-      if (walk.number == seen) continue;
+      if (walk.number == seen && walk.micro + 1 < walk.choices.micro_batch_count) continue;
       enum verdict verdict = judge(walk.job, &walk.layout, &rule);
       if (verdict != RULE) seen = walk.number;
       *fits = verdict == FITS;

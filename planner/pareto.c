@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,6 +79,29 @@ static int compare_time(const void *a, const void *b) {
   return spp_place_compare(&x->place, &y->place);
 }
 
+/* All indices of the front, fastest first; NULL when out of memory. */
+static size_t *whole_front(const struct spp_candidate *candidates, size_t n, int *count) {
+  const struct spp_candidate **order = malloc((n + 1) * sizeof *order);
+  size_t *front = malloc((n + 1) * sizeof *front);
+  int64_t smallest = INT64_MAX;
+  *count = 0;
+  if (!order || !front) {
+    free(order);
+    free(front);
+    return NULL;
+  }
+  for (size_t i = 0; i < n; i++)
+    order[i] = &candidates[i];
+  qsort(order, n, sizeof *order, compare_time);
+  for (size_t i = 0; i < n; i++) {
+    if (order[i]->device_bytes >= smallest) continue;
+    smallest = order[i]->device_bytes;
+    front[(*count)++] = (size_t)(order[i] - candidates);
+  }
+  free(order);
+  return front;
+}
+
 static int thin(size_t *front, int count, size_t *out, int max) {
   if (count <= max) {
     memcpy(out, front, (size_t)count * sizeof *out);
@@ -89,23 +113,47 @@ static int thin(size_t *front, int count, size_t *out, int max) {
 }
 
 int spp_pareto(const struct spp_candidate *candidates, size_t n, size_t *out, int max) {
-  const struct spp_candidate **order = malloc((n + 1) * sizeof *order);
-  size_t *front = malloc((n + 1) * sizeof *front);
-  int count = -1;
-  if (order && front) {
-    int64_t smallest = INT64_MAX;
-    count = 0;
-    for (size_t i = 0; i < n; i++)
-      order[i] = &candidates[i];
-    qsort(order, n, sizeof *order, compare_time);
-    for (size_t i = 0; i < n; i++) {
-      if (order[i]->device_bytes >= smallest) continue;
-      smallest = order[i]->device_bytes;
-      front[count++] = (size_t)(order[i] - candidates);
-    }
-    count = thin(front, count, out, max);
-  }
-  free(order);
+  int count;
+  size_t *front = whole_front(candidates, n, &count);
+  if (!front) return -1;
+  count = thin(front, count, out, max);
   free(front);
   return count;
+}
+
+/* ---- what the first half teaches the second ---- */
+
+bool spp_known_fill(struct spp_known *known, const struct spp_candidate *candidates, size_t n, int top) {
+  int count;
+  size_t *front = whole_front(candidates, n, &count);
+  known->front_s = malloc((size_t)(count + 1) * sizeof *known->front_s);
+  known->front_bytes = malloc((size_t)(count + 1) * sizeof *known->front_bytes);
+  bool filled = front && known->front_s && known->front_bytes;
+  for (int i = 0; filled && i < count; i++) {
+    known->front_s[i] = candidates[front[i]].step_s;
+    known->front_bytes[i] = candidates[front[i]].device_bytes;
+  }
+  free(front);
+  known->front_count = filled ? count : 0;
+  known->worst_top = n >= (size_t)top && top > 0 ? candidates[top - 1].score : INFINITY;
+  for (int f = 0; f < SPP_MAX_FRAMEWORKS; f++)
+    known->best[f] = INFINITY;
+  for (size_t i = n; i-- > 0;)
+    known->best[candidates[i].place.framework] = candidates[i].score;
+  return filled;
+}
+
+bool spp_known_hopeless(const struct spp_known *known, int framework, double score, double step_s,
+                        int64_t device_bytes) {
+  int low = 0, high = known->front_count; /* members below low are faster than step_s */
+  if (score <= known->worst_top * (1 + SPP_TIE) || score <= known->best[framework] * (1 + SPP_TIE))
+    return false;
+  while (low < high) {
+    int middle = low + (high - low) / 2;
+    if (known->front_s[middle] < step_s)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 && known->front_bytes[low - 1] <= device_bytes;
 }

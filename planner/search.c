@@ -20,6 +20,27 @@ enum {
 
 /* ---- spaces ---- */
 
+/* Cells that divide the model over the fewest ranks: for each framework those of its least tp x pp. They are
+ * few, and usually among them is the best. */
+static bool order_cells(struct spp_hunt *hunt) {
+  hunt->order = malloc((size_t)(hunt->cell_count + 1) * sizeof *hunt->order);
+  if (!hunt->order) return false;
+  for (int later = 0; later < 2; later++) {
+    int64_t placed = later ? hunt->seed_count : 0;
+    for (int f = 0; f < hunt->options->framework_count; f++) {
+      const struct spp_space *space = &hunt->spaces[f];
+      int64_t least = INT64_MAX;
+      for (int c = 0; c < space->cell_count; c++)
+        least = spp_min64(least, space->cells[c].tp * space->cells[c].pp);
+      for (int c = 0; c < space->cell_count; c++)
+        if ((space->cells[c].tp * space->cells[c].pp > least) == (later == 1))
+          hunt->order[placed++] = (struct spp_cell_ref){f, c};
+    }
+    if (!later) hunt->seed_count = placed;
+  }
+  return true;
+}
+
 enum spp_status spp_hunt_open(const struct spp_search_options *options, struct spp_hunt *hunt,
                               struct spp_diag *diag) {
   struct spp_diag refusal = {.status = SPP_OK};
@@ -29,17 +50,23 @@ enum spp_status spp_hunt_open(const struct spp_search_options *options, struct s
     return spp_diag_set(diag, SPP_ERR_USAGE, "--framework", NULL,
                         "between 1 and %d frameworks can be searched", (int)SPP_MAX_FRAMEWORKS);
   for (int i = 0; i < options->framework_count; i++) {
+    struct spp_space *space = &hunt->spaces[i];
     enum spp_status status =
-        spp_space_build(&options->spec, options->frameworks[i], &options->fixed, &hunt->spaces[i], &refusal);
+        spp_space_build(&options->spec, options->frameworks[i], &options->fixed, space, &refusal);
     if (status == SPP_ERR_INTERNAL) {
       spp_hunt_close(hunt);
       return spp_diag_oom(diag);
     }
-    if (status != SPP_OK) snprintf(hunt->refusals[i], sizeof hunt->refusals[i], "%.159s", refusal.what);
-    hunt->cell_count += hunt->spaces[i].cell_count;
+    if (status != SPP_OK)
+      snprintf(hunt->refusals[i], sizeof hunt->refusals[i], "%.159s", refusal.what);
+    else
+      spp_bound_prepare(&space->jobs[0], &hunt->bounds[i]);
+    hunt->cell_count += space->cell_count;
   }
-  if (hunt->cell_count > 0) return SPP_OK;
+  if (hunt->cell_count > 0 && order_cells(hunt)) return SPP_OK;
+  bool refused = hunt->cell_count == 0;
   spp_hunt_close(hunt);
+  if (!refused) return spp_diag_oom(diag);
   if (diag) *diag = refusal;
   return refusal.status;
 }
@@ -47,16 +74,9 @@ enum spp_status spp_hunt_open(const struct spp_search_options *options, struct s
 void spp_hunt_close(struct spp_hunt *hunt) {
   for (int i = 0; i < SPP_MAX_FRAMEWORKS; i++)
     spp_space_free(&hunt->spaces[i]);
-}
-
-const struct spp_space *spp_hunt_cell(const struct spp_hunt *hunt, int64_t number, int *framework,
-                                      int *cell) {
-  int f = 0;
-  while (number >= hunt->spaces[f].cell_count)
-    number -= hunt->spaces[f++].cell_count;
-  *framework = f;
-  *cell = (int)number;
-  return &hunt->spaces[f];
+  free(hunt->order);
+  free(hunt->known.front_s);
+  free(hunt->known.front_bytes);
 }
 
 const struct spp_job *spp_hunt_layout(const struct spp_hunt *hunt, const struct spp_place *place,
@@ -75,32 +95,59 @@ struct worker {
   const struct spp_hunt *hunt;
   struct spp_tally *tally;
   atomic_llong *next;
+  int64_t end;
 };
 
 static void *work(void *arg) {
   struct worker *worker = arg;
   for (;;) {
-    int framework, cell;
     long long number = atomic_fetch_add(worker->next, 1);
-    if (number >= worker->hunt->cell_count) return NULL;
-    spp_hunt_cell(worker->hunt, number, &framework, &cell);
-    spp_cell_search(worker->hunt, framework, cell, worker->tally);
+    if (number >= worker->end) return NULL;
+    struct spp_cell_ref ref = worker->hunt->order[number];
+    spp_cell_search(worker->hunt, ref.framework, ref.cell, worker->tally);
   }
 }
 
-void spp_hunt_run(const struct spp_hunt *hunt, struct spp_tally *tallies, int threads) {
+/* Cells [begin, end) over the workers, merged into *tally. */
+static enum spp_status run_cells(const struct spp_hunt *hunt, int64_t begin, int64_t end, int threads,
+                                 struct spp_tally *tally) {
   pthread_t ids[SPP_MAX_THREADS];
   struct worker workers[SPP_MAX_THREADS];
+  struct spp_tally *own = calloc((size_t)threads, sizeof *own);
   atomic_llong next;
   int started = 0;
-  atomic_init(&next, 0);
+  if (!own) return SPP_ERR_INTERNAL;
+  atomic_init(&next, begin);
   for (int i = 0; i < threads; i++)
-    workers[i] = (struct worker){hunt, &tallies[i], &next};
+    workers[i] = (struct worker){hunt, &own[i], &next, end};
   for (int i = 1; i < threads; i++)
     if (pthread_create(&ids[started], NULL, work, &workers[i]) == 0) started++;
   work(&workers[0]); /* also all there is when no thread could be started */
   for (int i = 0; i < started; i++)
     pthread_join(ids[i], NULL);
+  for (int i = 0; i < threads; i++)
+    spp_tally_merge(tally, &own[i]);
+  free(own);
+  return tally->out_of_memory ? SPP_ERR_INTERNAL : SPP_OK;
+}
+
+enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tally *tally) {
+  bool halves = !hunt->options->exhaustive;
+  int top = hunt->options->top > 0 ? hunt->options->top : 1;
+  enum spp_status status = run_cells(hunt, 0, halves ? hunt->seed_count : hunt->cell_count, threads, tally);
+  if (status != SPP_OK || !halves) return status;
+  qsort(tally->candidates, tally->count, sizeof *tally->candidates, spp_candidate_compare);
+  if (!spp_known_fill(&hunt->known, tally->candidates, tally->count, top)) return SPP_ERR_INTERNAL;
+  status = run_cells(hunt, hunt->seed_count, hunt->cell_count, threads, tally);
+  if (status != SPP_OK || tally->count > 0) return status;
+  struct spp_tally again = {0};
+  hunt->nearest_matters = true;
+  status = run_cells(hunt, 0, hunt->cell_count, threads, &again);
+  tally->has_nearest = again.has_nearest;
+  tally->nearest = again.nearest;
+  tally->nearest_over_bytes = again.nearest_over_bytes;
+  spp_tally_free(&again);
+  return status;
 }
 
 static void merge_reason(struct spp_reason *into, const struct spp_reason *from) {
@@ -263,12 +310,21 @@ static void list_refusals(const struct spp_hunt *hunt, const struct spp_tally *t
   }
 }
 
+/* Does the framework have what the user fixed at all? Its refusal then tells more than that it has not. */
+static bool offers(const struct spp_framework *framework, const struct spp_request *fixed) {
+  bool kind = fixed->sp_kind == SPP_UNSET || framework->sp_kinds[fixed->sp_kind];
+  return kind && (fixed->tp <= 1 || framework->tp) && (fixed->pp <= 1 || framework->pp) &&
+         (fixed->ep <= 1 || framework->ep);
+}
+
 static enum spp_status no_legal_layout(const struct spp_search_result *result, const struct spp_hunt *hunt,
                                        struct spp_diag *diag) {
-  for (int f = 0; f < hunt->options->framework_count; f++)
-    if (result->framework_refusals[f][0])
-      return spp_diag_set(diag, SPP_ERR_USAGE, hunt->options->frameworks[f]->display, NULL, "%s",
-                          result->framework_refusals[f]);
+  const struct spp_search_options *options = hunt->options;
+  for (int pass = 0; pass < 2; pass++)
+    for (int f = 0; f < options->framework_count; f++)
+      if (result->framework_refusals[f][0] && (pass == 1 || offers(options->frameworks[f], &options->fixed)))
+        return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[f]->display, NULL, "%s",
+                            result->framework_refusals[f]);
   return spp_diag_set(diag, SPP_ERR_USAGE, NULL, "free one degree, or change --gpus", "no layout is legal");
 }
 
@@ -311,18 +367,14 @@ enum spp_status spp_search(const struct spp_search_options *options, struct spp_
   for (int f = 0; f < SPP_MAX_FRAMEWORKS; f++)
     found.best_of_framework[f] = -1;
   found.threads = thread_count(options, hunt->cell_count);
-  struct spp_tally *tallies = calloc((size_t)found.threads, sizeof *tallies);
-  status = SPP_ERR_INTERNAL;
-  if (tallies) {
-    spp_hunt_run(hunt, tallies, found.threads);
-    for (int i = 1; i < found.threads; i++)
-      spp_tally_merge(&tallies[0], &tallies[i]);
-    status = conclude(hunt, &tallies[0], &found, diag);
-    spp_tally_free(&tallies[0]);
-  } else {
+  struct spp_tally *tally = calloc(1, sizeof *tally);
+  status = tally ? spp_hunt_run(hunt, found.threads, tally) : SPP_ERR_INTERNAL;
+  if (status == SPP_OK)
+    status = conclude(hunt, tally, &found, diag);
+  else
     spp_diag_oom(diag);
-  }
-  free(tallies);
+  if (tally) spp_tally_free(tally);
+  free(tally);
   spp_hunt_close(hunt);
   free(hunt);
   found.seconds = now_s() - begin_s;

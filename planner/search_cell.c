@@ -75,83 +75,128 @@ static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, c
 
 /* What the cell has taught so far, so that more of the same need not be asked.
  *
- * too_big: a larger micro-batch at the same everything keeps at least as many tokens alive: b sequences in each of
- * min(P, M/b) micro-batches in flight is min(bP, M), which never falls as b grows; states do not depend on b.
+ * bytes: device bytes of the layouts of a block (one sharding, one offload, one choice of Megatron SP), exact
+ * or bounded from below. Where gradients outlive a micro-batch (more than one of them, or a pipeline), so
+ * that they are there at every peak, a layout takes at least as much as each of these, all else equal:
+ * - a smaller micro-batch: b sequences in each of min(P, M/b) micro-batches in flight is min(bP, M), which
+ * never falls as b grows; states do not depend on b.
+ * - plain 1F1B, for interleaved stages: (2(d - 1) + (v - 1)p + 1)/v >= d in flight at depth d <= p, either
+ * capped by M. The other flat schedules hold as many micro-batches or more.
+ * - full recompute, where a stage has two layers or more: it keeps a layer's input for each of the n layers
+ * alive and rebuilds one; less recompute keeps n times what a layer keeps, at least twice its input (a norm's
+ * output, a projection's input or output).
  *
- * full_stops: full recompute keeps a layer's input (2 bytes a token and hidden unit) for each of the n layers alive and
- * rebuilds one layer; less recompute keeps what a layer keeps n times. A layer keeps at least twice its input (norm
- * output and one projection's input or output), so with n >= 2 layers full recompute never takes more, and where it
- * does not fit, nothing less does.
- *
- * fits_plain: offload is a remedy. Where the layout fits without, it is no part of the space (unless the objective is
- * memory, or the user fixed it), pruned or exhaustive. */
+ * fits_plain: offload is a remedy. Where the layout fits without, it is no part of the space (unless the
+ * objective is memory, or the user fixed it), pruned or exhaustive. */
+enum { MAX_BLOCK = SPP_RECOMPUTE_COUNT * SPP_MAX_PIPES * SPP_LOSS_CHOICE_COUNT * SPP_MAX_MICRO_BATCHES };
 struct lessons {
-  int too_big;           /* variant number */
-  int block, plain_block; /* the variants equal but for recompute and loss; and but for offload too */
-  int full_stops[SPP_LOSS_CHOICE_COUNT]; /* micro-batch index */
-  bool fits_plain[SPP_RECOMPUTE_COUNT][SPP_LOSS_CHOICE_COUNT][SPP_MAX_MICRO_BATCHES];
+  int block, plain_block;
+  int64_t bytes[MAX_BLOCK];
+  bool fits_plain[MAX_BLOCK];
 };
 
+/* Index inside a block; micro-batches fastest. */
+static int slot(const struct spp_walk *walk, int recompute, int pipe, int micro) {
+  const struct spp_choices *c = &walk->choices;
+  return ((recompute * c->pipe_count + pipe) * c->loss_count + walk->variant.loss) * c->micro_batch_count +
+         micro;
+}
+
+static int own_slot(const struct spp_walk *walk) {
+  return slot(walk, walk->variant.recompute, walk->variant.pipe, walk->micro);
+}
+
 static void turn_page(const struct spp_walk *walk, struct lessons *lessons) {
-  int block = walk->number / (walk->choices.recompute_count * walk->choices.loss_count);
+  const struct spp_choices *c = &walk->choices;
+  int variants = c->recompute_count * c->pipe_count * c->loss_count, block = walk->number / variants;
+  size_t used = (size_t)variants * (size_t)c->micro_batch_count;
   if (block == lessons->block) return;
   lessons->block = block;
-  for (int i = 0; i < SPP_LOSS_CHOICE_COUNT; i++) lessons->full_stops[i] = SPP_MAX_MICRO_BATCHES;
-  if (block / walk->choices.offload_count == lessons->plain_block) return;
-  lessons->plain_block = block / walk->choices.offload_count;
-  memset(lessons->fits_plain, 0, sizeof lessons->fits_plain);
+  memset(lessons->bytes, 0, used * sizeof *lessons->bytes);
+  if (block / c->offload_count == lessons->plain_block) return;
+  lessons->plain_block = block / c->offload_count;
+  memset(lessons->fits_plain, 0, used * sizeof *lessons->fits_plain);
 }
 
-static bool known_too_big(const struct spp_walk *walk, const struct lessons *lessons) {
-  if (lessons->too_big == walk->number) return true;
-  return walk->layout.recompute != SPP_RECOMPUTE_FULL && walk->micro >= lessons->full_stops[walk->variant.loss];
-}
-
-static void learn_too_big(const struct spp_walk *walk, struct lessons *lessons) {
-  lessons->too_big = walk->number;
-  if (walk->layout.recompute == SPP_RECOMPUTE_FULL && walk->job->arch->layers / walk->layout.pp >= 2)
-    lessons->full_stops[walk->variant.loss] = walk->micro;
+static int64_t least_bytes(const struct spp_hunt *hunt, const struct spp_walk *walk,
+                           const struct spp_place *place, const struct lessons *lessons) {
+  const struct spp_variant *v = &walk->variant;
+  int64_t bytes =
+      hunt->nearest_matters ? 0 : spp_bound_device_bytes(&hunt->bounds[place->framework], &walk->layout);
+  if (walk->layout.grad_accum < 2 && walk->layout.pp < 2) return bytes;
+  if (walk->micro > 0)
+    bytes = spp_max64(bytes, lessons->bytes[slot(walk, v->recompute, v->pipe, walk->micro - 1)]);
+  if (v->pipe > 0 && walk->choices.pipes[0].vpp == 1 && walk->choices.pipes[0].schedule == SPP_SCHEDULE_1F1B)
+    bytes = spp_max64(bytes, lessons->bytes[slot(walk, v->recompute, 0, walk->micro)]);
+  if (v->recompute > 0 && walk->choices.recomputes[0] == SPP_RECOMPUTE_FULL &&
+      walk->job->arch->layers / walk->layout.pp >= 2 && walk->layout.recompute_layers == SPP_UNSET)
+    bytes = spp_max64(bytes, lessons->bytes[slot(walk, 0, v->pipe, walk->micro)]);
+  return bytes;
 }
 
 /* The offloads list starts with none where none is a choice. */
-static bool needless_offload(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct lessons *lessons) {
+static bool needless_offload(const struct spp_hunt *hunt, const struct spp_walk *walk,
+                             const struct lessons *lessons) {
   return walk->variant.offload > 0 && hunt->options->objective != SPP_OBJECTIVE_MEMORY &&
-         lessons->fits_plain[walk->variant.recompute][walk->variant.loss][walk->micro];
+         lessons->fits_plain[own_slot(walk)];
+}
+
+/* From a lower bound of the step time, and device bytes, known or bounded: can the layout be left out? */
+static bool hopeless(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
+                     int64_t device_bytes) {
+  const struct spp_bound *bound = &hunt->bounds[place->framework];
+  if (hunt->known.front_count == 0) return false;
+  double step_s = spp_bound_step_s(bound, &walk->layout);
+  double score =
+      hunt->options->objective == SPP_OBJECTIVE_MEMORY ? (double)device_bytes : step_s / bound->real_tokens;
+  if (hunt->options->objective == SPP_OBJECTIVE_COST && walk->job->usd_per_gpu_hour > 0)
+    score *= walk->job->usd_per_gpu_hour / 3600 * (double)walk->job->gpus * 1e6;
+  return spp_known_hopeless(&hunt->known, place->framework, score, step_s, device_bytes);
+}
+
+static int64_t capacity_of(const struct spp_job *job) {
+  return job->max_memory_bytes > 0 ? job->max_memory_bytes : job->gpu->capacity_bytes;
+}
+
+/* Memory of a layout that may fit; false when it does not, or is known not to. */
+static bool fit_in(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
+                   struct lessons *lessons, struct spp_prediction *prediction, struct spp_tally *tally) {
+  int64_t *bytes = &lessons->bytes[own_slot(walk)];
+  if (!hunt->options->exhaustive) {
+    *bytes = least_bytes(hunt, walk, place, lessons);
+    if (*bytes > capacity_of(walk->job)) {
+      count_reason(&tally->reasons[SPP_REASON_MEMORY], place, -1);
+      return false;
+    }
+  }
+  spp_geometry_resolve(walk->job, &walk->layout, &prediction->geometry);
+  spp_memory_predict(walk->job, &walk->layout, &prediction->geometry, NULL, &prediction->memory);
+  *bytes = prediction->memory.device_bytes;
+  if (spp_memory_feasible(&prediction->memory)) return true;
+  note_miss(walk->job, &prediction->memory, place, tally);
+  return false;
 }
 
 static void evaluate(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
                      struct lessons *lessons, struct spp_tally *tally) {
   struct spp_prediction prediction;
-  bool exhaustive = hunt->options->exhaustive;
-  if (!exhaustive && known_too_big(walk, lessons)) {
-    count_reason(&tally->reasons[SPP_REASON_MEMORY], place, -1);
+  bool exhaustive = hunt->options->exhaustive, fits = fit_in(hunt, walk, place, lessons, &prediction, tally);
+  if (fits && walk->layout.offload == SPP_OFFLOAD_NONE) lessons->fits_plain[own_slot(walk)] = true;
+  if (!exhaustive && (!fits || hopeless(hunt, walk, place, prediction.memory.device_bytes))) {
     tally->pruned++;
     return;
-  }
-  spp_geometry_resolve(walk->job, &walk->layout, &prediction.geometry);
-  spp_memory_predict(walk->job, &walk->layout, &prediction.geometry, NULL, &prediction.memory);
-  bool feasible = spp_memory_feasible(&prediction.memory);
-  if (!feasible) {
-    note_miss(walk->job, &prediction.memory, place, tally);
-    if (!exhaustive) {
-      if (!prediction.memory.fits) learn_too_big(walk, lessons);
-      tally->pruned++;
-      return;
-    }
   }
   spp_comm_predict(walk->job, &walk->layout, &prediction.geometry, &prediction.comm);
   spp_timing_predict(walk->job, &walk->layout, &prediction.geometry, &prediction.comm, &prediction.time);
   tally->evaluated++;
-  if (!feasible) return;
-  note_fit(hunt, walk, place, &prediction, tally);
-  if (walk->layout.offload == SPP_OFFLOAD_NONE)
-    lessons->fits_plain[walk->variant.recompute][walk->variant.loss][walk->micro] = true;
+  if (fits) note_fit(hunt, walk, place, &prediction, tally);
 }
 
 void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_tally *tally) {
   const struct spp_space *space = &hunt->spaces[framework];
   struct spp_walk walk;
-  struct lessons lessons = {.too_big = -1, .block = -1, .plain_block = -1};
+  struct lessons lessons;
+  lessons.block = lessons.plain_block = -1;
   spp_walk_begin(&walk, space, &space->cells[cell]);
   while (spp_walk_next(&walk)) {
     turn_page(&walk, &lessons);

@@ -2,6 +2,7 @@
 #ifndef SPP_PLANNER_SEARCH_INTERNAL_H
 #define SPP_PLANNER_SEARCH_INTERNAL_H
 
+#include "planner/bound.h"
 #include "planner/search.h"
 #include "planner/space.h"
 
@@ -43,19 +44,34 @@ struct spp_tally {
   bool out_of_memory;
 };
 
-/* Spaces of all frameworks, and the flat numbering of their cells that workers share. */
+/* What the first half of the search found, against which the second half is pruned. */
+struct spp_known {
+  double worst_top; /* score of the last plan that will be ranked, or worse; infinity = not full */
+  double best[SPP_MAX_FRAMEWORKS]; /* score of each framework's best, or worse */
+  int front_count;                 /* step time ascending, bytes descending */
+  double *front_s;
+  int64_t *front_bytes;
+};
+
+struct spp_cell_ref {
+  int framework, cell;
+};
+
+/* Spaces of all frameworks, and their cells in the order workers take them. */
 struct spp_hunt {
   const struct spp_search_options *options;
   struct spp_space spaces[SPP_MAX_FRAMEWORKS]; /* cells NULL: refused */
+  struct spp_bound bounds[SPP_MAX_FRAMEWORKS];
   char refusals[SPP_MAX_FRAMEWORKS][160];
-  int64_t cell_count;
+  struct spp_cell_ref *order; /* those that divide the model least come first: seed_count of them */
+  int64_t cell_count, seed_count;
+  struct spp_known known;
+  bool nearest_matters; /* nothing fits: the static bound must not hide the nearest miss */
 };
 /* SPP_ERR_USAGE with the last refusal when no framework can do the job. */
 enum spp_status spp_hunt_open(const struct spp_search_options *options, struct spp_hunt *hunt,
                               struct spp_diag *diag);
 void spp_hunt_close(struct spp_hunt *hunt);
-/* Framework and cell of a flat number. */
-const struct spp_space *spp_hunt_cell(const struct spp_hunt *hunt, int64_t number, int *framework, int *cell);
 /* The layout at a place, and the job it belongs to. */
 const struct spp_job *spp_hunt_layout(const struct spp_hunt *hunt, const struct spp_place *place,
                                       struct spp_layout *layout);
@@ -68,10 +84,15 @@ bool spp_memory_feasible(const struct spp_memory *memory);
 void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_tally *tally);
 double spp_objective_score(enum spp_objective objective, const struct spp_prediction *prediction);
 
-/* All cells over `threads` workers (tallies[threads]). */
-void spp_hunt_run(const struct spp_hunt *hunt, struct spp_tally *tallies, int threads);
+/* All cells over `threads` workers; what they gathered ends up in *tally. */
+enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tally *tally);
 void spp_tally_merge(struct spp_tally *into, struct spp_tally *from);
 void spp_tally_free(struct spp_tally *tally);
+
+/* Could a layout with these lower bounds still be ranked, be its framework's best, or be on the front?
+ * Everything the search returns is one of those. */
+bool spp_known_hopeless(const struct spp_known *known, int framework, double score, double step_s,
+                        int64_t device_bytes);
 
 /* ---- ranking (pareto.c) ---- */
 
@@ -85,6 +106,9 @@ void spp_tally_free(struct spp_tally *tally);
 int spp_rank(const struct spp_candidate *candidates, size_t n, int framework, int count, size_t *out,
              bool *taken);
 int spp_candidate_compare(const void *a, const void *b);
+
+/* From the candidates so far (sorted by spp_candidate_compare). False when out of memory. */
+bool spp_known_fill(struct spp_known *known, const struct spp_candidate *candidates, size_t n, int top);
 
 /* Indices of the candidates that no other beats in step time and memory, fastest first, thinned to `max` with
  * both ends kept. Returns the count, -1 when out of memory. */

@@ -307,9 +307,11 @@ static void choose_rest(const struct spp_space *space, const struct spp_cell *ce
 }
 
 /* Loss choices that take the same path under this cell are one. */
-static void choose_losses(const struct spp_space *space, const struct spp_cell *cell, struct spp_choices *choices) {
+static void choose_losses(const struct spp_space *space, const struct spp_cell *cell,
+                          struct spp_choices *choices) {
   const struct spp_framework *framework = space->framework;
-  const enum spp_loss_path *paths = cell->ulysses * cell->ring > 1 ? framework->loss_path_sp : framework->loss_path;
+  const enum spp_loss_path *paths =
+      cell->ulysses * cell->ring > 1 ? framework->loss_path_sp : framework->loss_path;
   for (int j = 0; j < space->job_count; j++) {
     bool known = false;
     for (int i = 0; i < choices->loss_count; i++)
@@ -361,11 +363,11 @@ static int take(int *number, int count) {
 struct spp_variant spp_choices_variant(const struct spp_choices *choices, int number) {
   struct spp_variant variant;
   variant.loss = take(&number, choices->loss_count);
+  variant.pipe = take(&number, choices->pipe_count);
   variant.recompute = take(&number, choices->recompute_count);
   variant.offload = take(&number, choices->offload_count);
   variant.sharding = take(&number, choices->sharding_count);
-  variant.megatron_sp = take(&number, choices->megatron_sp_count);
-  variant.pipe = number;
+  variant.megatron_sp = number;
   return variant;
 }
 

@@ -43,7 +43,7 @@ struct spp_choices {
   enum spp_offload offloads[SPP_OFFLOAD_COUNT];
   enum spp_recompute recomputes[SPP_RECOMPUTE_COUNT]; /* most recompute first */
   int losses[SPP_LOSS_CHOICE_COUNT];                  /* indices of jobs; those of one loss path count once */
-  int64_t micro_batches[SPP_MAX_MICRO_BATCHES]; /* ascending */
+  int64_t micro_batches[SPP_MAX_MICRO_BATCHES];       /* ascending */
   int pipe_count, megatron_sp_count, sharding_count, offload_count, recompute_count, loss_count,
       micro_batch_count;
   bool one_holder; /* a single rank holds the dense states: sharding stages differ only in what they can

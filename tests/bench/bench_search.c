@@ -55,11 +55,13 @@ int main(int argc, char **argv) {
   spp_arena_init(&arena);
   spp_job_spec_clear(&options.spec);
   spp_request_clear(&options.fixed);
-  check(spp_arch_load(config_dir, argc > 1 ? argv[1] : "qwen2.5-7b", &arena, &options.spec.arch, &diag), &diag);
+  check(spp_arch_load(config_dir, argc > 1 ? argv[1] : "qwen2.5-7b", &arena, &options.spec.arch, &diag),
+        &diag);
   check(spp_gpu_load(config_dir, "h100-80gb", &arena, &options.spec.gpu, &diag), &diag);
   check(spp_cluster_load(config_dir, NULL, options.spec.gpu, &arena, &options.spec.cluster, &diag), &diag);
-  check(spp_calib_load(config_dir, options.spec.gpu, options.spec.cluster, &arena, &options.spec.calib, &diag),
-        &diag);
+  check(
+      spp_calib_load(config_dir, options.spec.gpu, options.spec.cluster, &arena, &options.spec.calib, &diag),
+      &diag);
   options.spec.gpus = argc > 2 ? atoll(argv[2]) : 8;
   options.spec.seq_tokens = argc > 3 ? atoll(argv[3]) : 32768;
   options.framework_count = load_frameworks(&arena);

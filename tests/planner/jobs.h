@@ -44,21 +44,22 @@ __attribute__((unused)) static const struct spp_arch *jobs_arch(const char *name
   return arch;
 }
 
-__attribute__((unused)) static void jobs_spec(const char *model, const char *gpu, int64_t gpus, int64_t seq_tokens,
-                                              struct spp_job_spec *spec) {
+__attribute__((unused)) static void jobs_spec(const char *model, const char *gpu, int64_t gpus,
+                                              int64_t seq_tokens, struct spp_job_spec *spec) {
   struct spp_diag diag;
   spp_job_spec_clear(spec);
   spec->arch = jobs_arch(model);
   jobs_need(spp_gpu_load(JOBS_CONFIG_DIR, gpu, &jobs_arena, &spec->gpu, &diag), &diag);
   jobs_need(spp_cluster_load(JOBS_CONFIG_DIR, NULL, spec->gpu, &jobs_arena, &spec->cluster, &diag), &diag);
-  jobs_need(spp_calib_load(JOBS_CONFIG_DIR, spec->gpu, spec->cluster, &jobs_arena, &spec->calib, &diag), &diag);
+  jobs_need(spp_calib_load(JOBS_CONFIG_DIR, spec->gpu, spec->cluster, &jobs_arena, &spec->calib, &diag),
+            &diag);
   spec->gpus = gpus;
   spec->seq_tokens = seq_tokens;
 }
 
 /* A search over every framework, on one thread. */
-__attribute__((unused)) static void jobs_options(const char *model, const char *gpu, int64_t gpus, int64_t seq_tokens,
-                                                 struct spp_search_options *options) {
+__attribute__((unused)) static void jobs_options(const char *model, const char *gpu, int64_t gpus,
+                                                 int64_t seq_tokens, struct spp_search_options *options) {
   memset(options, 0, sizeof *options);
   jobs_load_frameworks();
   jobs_spec(model, gpu, gpus, seq_tokens, &options->spec);

@@ -37,35 +37,50 @@ static const struct spp_advice *find(const struct spp_advice *advice, int count,
 }
 
 /* -1 = unset in every int field */
-#define PLAIN .method = SPP_UNSET, .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = SPP_UNSET, .recompute = SPP_UNSET, \
-              .offload = SPP_UNSET
+#define PLAIN                                                                                                \
+  .method = SPP_UNSET, .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = SPP_UNSET, .recompute = SPP_UNSET,  \
+  .offload = SPP_UNSET
 
 static void traps_are_named_with_their_number(void **state) {
   static const struct {
     const char *code, *words;
     struct setting setting;
   } cases[] = {
-      {"dp-does-not-split-sequence", "131,072", {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 131072, PLAIN, .zero = 3}},
-      {"sp-divides-dp", "SP 8", {"llama3.1-8b", "deepspeed", "h100-80gb", 8, 131072, PLAIN, .sp = 8, .zero = 3}},
-      {"sp-not-needed", "without it", {"llama3.1-8b", "deepspeed", "h100-80gb", 8, 2048, PLAIN, .sp = 8, .zero = 3}},
-      {"lora-activations", "does not shrink", {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 8192, .method = SPP_METHOD_LORA,
-                                               .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = SPP_UNSET,
-                                               .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 2}},
-      {"zero-2-frozen", "stage 3", {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 8192, .method = SPP_METHOD_LORA,
-                                    .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = SPP_UNSET,
-                                    .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 2}},
-      {"beyond-positions", "131,072 tokens", {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 131072, PLAIN, .zero = 3}},
+      {"dp-does-not-split-sequence",
+       "131,072",
+       {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 131072, PLAIN, .zero = 3}},
+      {"sp-divides-dp",
+       "SP 8",
+       {"llama3.1-8b", "deepspeed", "h100-80gb", 8, 131072, PLAIN, .sp = 8, .zero = 3}},
+      {"sp-not-needed",
+       "without it",
+       {"llama3.1-8b", "deepspeed", "h100-80gb", 8, 2048, PLAIN, .sp = 8, .zero = 3}},
+      {"lora-activations",
+       "does not shrink",
+       {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 8192, .method = SPP_METHOD_LORA, .dtype = SPP_UNSET,
+        .mode = SPP_UNSET, .packing = SPP_UNSET, .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 2}},
+      {"zero-2-frozen",
+       "stage 3",
+       {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 8192, .method = SPP_METHOD_LORA, .dtype = SPP_UNSET,
+        .mode = SPP_UNSET, .packing = SPP_UNSET, .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 2}},
+      {"beyond-positions",
+       "262,144 tokens",
+       {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 262144, PLAIN, .zero = 3}},
       /* 8.19e9 parameters x (2 + 2 + 4 + 8) B = 122 GiB, as in the thread: whatever the length */
       {"zero-shards-nothing", "on this GPU", {"qwen3-8b", "ms-swift", "h20-96gb", 1, 3000, PLAIN, .zero = 3}},
-      {"host-memory", "host memory", {"qwen2.5-72b", "ms-swift", "h100-80gb", 1, 2048, .method = SPP_UNSET,
-                                      .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = SPP_UNSET,
-                                      .recompute = SPP_UNSET, .offload = SPP_OFFLOAD_OPTIMIZER_PARAMS, .zero = 3}},
-      {"ring-repeats-forward", "forward", {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 65536, .method = SPP_UNSET,
-                                           .dtype = SPP_UNSET, .mode = SPP_UNSET, .packing = 1,
-                                           .recompute = SPP_UNSET, .offload = SPP_UNSET, .sp = 8, .zero = 3}},
-      {"dpo-doubles", "65,536 tokens", {"qwen2.5-7b", "llama-factory", "h100-80gb", 8, 32768, .method = SPP_UNSET,
-                                        .dtype = SPP_UNSET, .mode = SPP_MODE_DPO, .packing = SPP_UNSET,
-                                        .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 3}},
+      {"host-memory",
+       "killed",
+       {"qwen2.5-72b", "ms-swift", "rtx-4090", 1, 2048, .method = SPP_UNSET, .dtype = SPP_UNSET,
+        .mode = SPP_UNSET, .packing = SPP_UNSET, .recompute = SPP_UNSET,
+        .offload = SPP_OFFLOAD_OPTIMIZER_PARAMS, .zero = 3}},
+      {"ring-repeats-forward",
+       "forward",
+       {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 65536, .method = SPP_UNSET, .dtype = SPP_UNSET,
+        .mode = SPP_UNSET, .packing = 1, .recompute = SPP_UNSET, .offload = SPP_UNSET, .sp = 8, .zero = 3}},
+      {"dpo-doubles",
+       "65,536 tokens",
+       {"qwen2.5-7b", "llama-factory", "h100-80gb", 8, 32768, .method = SPP_UNSET, .dtype = SPP_UNSET,
+        .mode = SPP_MODE_DPO, .packing = SPP_UNSET, .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 3}},
       {"loss-dominates", "%", {"qwen2.5-7b", "llama-factory", "h100-80gb", 8, 32768, PLAIN, .zero = 3}},
   };
   (void)state;
@@ -84,14 +99,16 @@ static void traps_are_named_with_their_number(void **state) {
 }
 
 static void a_short_plain_job_has_no_warnings(void **state) {
-  static const struct setting setting = {"llama3.1-8b", "megatron-lm", "h100-80gb", 8, 4096, PLAIN, .zero = 1};
+  static const struct setting setting = {"llama3.1-8b", "megatron-lm", "h100-80gb", 8,
+                                         4096,          PLAIN,         .zero = 1};
   struct spp_plan plan;
   struct spp_advice advice[SPP_MAX_ADVICE];
   (void)state;
   plan_of(&setting, &plan);
   int count = spp_advise_warnings(&plan, advice, SPP_MAX_ADVICE);
-  static const char *const absent[] = {"sp-divides-dp", "sp-not-needed", "lora-activations", "beyond-positions",
-                                       "zero-shards-nothing", "host-memory", "padding", "own-split", "dpo-doubles"};
+  static const char *const absent[] = {"sp-divides-dp",    "sp-not-needed",       "lora-activations",
+                                       "beyond-positions", "zero-shards-nothing", "host-memory",
+                                       "padding",          "own-split",           "dpo-doubles"};
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
     expect_note("%s", absent[i]);
     expect_true(find(advice, count, absent[i]) == NULL);
@@ -142,7 +159,8 @@ static void what_nobody_said_is_listed(void **state) {
   plan_of(&setting, &plan);
   spp_job_spec_clear(&spec);
   int count = spp_advise_assumed(&spec, &plan, advice, SPP_MAX_ADVICE);
-  expect_true(find(advice, count, "global-batch") && find(advice, count, "dtype") && find(advice, count, "attention"));
+  expect_true(find(advice, count, "global-batch") && find(advice, count, "dtype") &&
+              find(advice, count, "attention"));
   expect_has(find(advice, count, "global-batch")->text, "8");
   spec.global_batch = 8;
   spec.dtype = SPP_DTYPE_BF16;

@@ -14,7 +14,7 @@ static void every_strategy_has_a_row_and_illegal_ones_say_why(void **state) {
   (void)state;
   jobs_options("qwen2.5-7b", "h100-80gb", 8, 32768, &options);
   expect_status(spp_compare(&options, 0, &result, &diag), SPP_OK, &diag);
-  static const char *const names[] = {"none",      "tp 8 + sp",   "ulysses 8", "allgather 8",
+  static const char *const names[] = {"none",       "tp 8 + sp",  "ulysses 8",         "allgather 8",
                                       "hybrid 2x4", "hybrid 4x2", "ring 8 zigzag (te)"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     expect_note("%s", names[i]);
@@ -44,7 +44,8 @@ static void a_row_uses_the_kind_it_is_named_after(void **state) {
   (void)state;
   jobs_options("llama3.1-8b", "h100-80gb", 8, 65536, &options);
   expect_status(spp_compare(&options, 8, &result, &diag), SPP_OK, &diag);
-  const struct spp_compare_row *ulysses = row_of(&result, "ulysses 8"), *ring = row_of(&result, "ring 8 zigzag (te)");
+  const struct spp_compare_row *ulysses = row_of(&result, "ulysses 8"),
+                               *ring = row_of(&result, "ring 8 zigzag (te)");
   expect_true(ulysses && ulysses->legal && ring && ring->legal);
   expect_i64(ulysses->plan.layout.ulysses, 8);
   expect_i64(ulysses->plan.layout.sp_kind, SPP_SP_ULYSSES);

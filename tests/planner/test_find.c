@@ -1,13 +1,15 @@
 /* Largest sequence, fewest GPUs, largest batch: the answer fits and the next one does not. */
 #include "tests/planner/jobs.h"
 
-static void one_framework(struct spp_search_options *options, const struct spp_framework **slot, const char *name) {
+static void one_framework(struct spp_search_options *options, const struct spp_framework **slot,
+                          const char *name) {
   *slot = jobs_framework(name);
   options->frameworks = slot;
   options->framework_count = 1;
 }
 
-static enum spp_status search_at(const struct spp_search_options *options, int64_t gpus, int64_t seq, int64_t batch) {
+static enum spp_status search_at(const struct spp_search_options *options, int64_t gpus, int64_t seq,
+                                 int64_t batch) {
   struct spp_search_options at = *options;
   struct spp_search_result result;
   struct spp_diag diag;
@@ -64,9 +66,13 @@ static void the_fewest_gpus_fit_and_one_fewer_does_not(void **state) {
   struct spp_find_result found;
   struct spp_diag diag;
   (void)state;
+  const struct spp_framework *framework;
   jobs_options("qwen2.5-7b", "h100-80gb", 0, 32768, &options);
+  one_framework(&options, &framework, "deepspeed"); /* stage 3: 18 B a parameter over all GPUs, 137 GB */
+  options.fixed.zero = 3;
   options.fixed.offload = SPP_OFFLOAD_NONE;
   expect_status(spp_find(&options, SPP_FIND_MIN_GPUS, &found, &diag), SPP_OK, &diag);
+  expect_note("%d GPUs, %s", (int)found.value, found.limit);
   expect_true(found.value > 1 && found.value <= 8);
   expect_i64(found.search.plans[0].job.gpus, found.value);
   expect_str(found.limit, "memory");

@@ -19,9 +19,11 @@ static void expect_same_plan(const struct spp_plan *a, const struct spp_plan *b)
 static void expect_same_result(const struct spp_search_result *a, const struct spp_search_result *b) {
   expect_i64(a->count, b->count);
   expect_i64(a->top_count, b->top_count);
-  for (int i = 0; i < a->count; i++) expect_same_plan(&a->plans[i], &b->plans[i]);
+  for (int i = 0; i < a->count; i++)
+    expect_same_plan(&a->plans[i], &b->plans[i]);
   expect_i64(a->pareto_count, b->pareto_count);
-  for (int i = 0; i < a->pareto_count; i++) expect_i64(a->pareto[i], b->pareto[i]);
+  for (int i = 0; i < a->pareto_count; i++)
+    expect_i64(a->pareto[i], b->pareto[i]);
   expect_i64(a->layouts, b->layouts);
   expect_i64(a->has_nearest, b->has_nearest);
   if (a->has_nearest) expect_same_plan(&a->nearest, &b->nearest);
@@ -40,9 +42,11 @@ static void expect_sound(const struct spp_search_options *options, const struct 
   expect_rel(again.time.step_s, plan->prediction.time.step_s, 0);
 }
 
-static void expect_sound_result(const struct spp_search_options *options, const struct spp_search_result *result) {
+static void expect_sound_result(const struct spp_search_options *options,
+                                const struct spp_search_result *result) {
   expect_i64(result->layouts, result->evaluated + result->pruned);
-  for (int i = 0; i < result->count; i++) expect_sound(options, &result->plans[i]);
+  for (int i = 0; i < result->count; i++)
+    expect_sound(options, &result->plans[i]);
   for (int i = 1; i < result->pareto_count; i++) {
     const struct spp_prediction *fast = &result->plans[result->pareto[i - 1]].prediction;
     const struct spp_prediction *slow = &result->plans[result->pareto[i]].prediction;
@@ -84,7 +88,8 @@ static void nothing_feasible_beats_the_plan_by_more_than_a_tie(void **state) {
   double best = result.plans[0].prediction.time.tokens_per_s;
   for (int f = 0; f < options.framework_count; f++) {
     struct spp_space space;
-    if (spp_space_build(&options.spec, options.frameworks[f], &options.fixed, &space, &diag) != SPP_OK) continue;
+    if (spp_space_build(&options.spec, options.frameworks[f], &options.fixed, &space, &diag) != SPP_OK)
+      continue;
     for (int c = 0; c < space.cell_count; c++) {
       struct spp_walk walk;
       spp_walk_begin(&walk, &space, &space.cells[c]);
@@ -109,10 +114,13 @@ static uint64_t next_random(void) { /* SplitMix64 */
   z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
   return z ^ z >> 31;
 }
-static int64_t pick(const int64_t *values, int count) { return values[next_random() % (uint64_t)count]; }
+static int64_t pick(const int64_t *values, int count) {
+  return values[next_random() % (uint64_t)count];
+}
 
 static void random_options(struct spp_search_options *options, const struct spp_framework **frameworks) {
-  static const char *const models[] = {"qwen2.5-0.5b", "qwen2.5-7b", "llama3.1-8b", "qwen3-30b-a3b", "qwen2.5-32b"};
+  static const char *const models[] = {"qwen2.5-0.5b", "qwen2.5-7b", "llama3.1-8b", "qwen3-30b-a3b",
+                                       "qwen2.5-32b"};
   static const char *const gpus[] = {"h100-80gb", "a100-40gb", "rtx-4090"};
   static const int64_t counts[] = {1, 2, 3, 4, 6, 8, 16}, seqs[] = {512, 4096, 16384, 32768, 131072, 1000};
   static const int64_t batches[] = {0, 0, 8, 12, 32, 7};

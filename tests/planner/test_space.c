@@ -17,15 +17,16 @@ static void divisors_come_in_order(void **state) {
 }
 
 static bool same_layout(const struct spp_layout *a, const struct spp_layout *b) {
-  return a->tp == b->tp && a->pp == b->pp && a->vpp == b->vpp && a->dp == b->dp && a->ep == b->ep && a->etp == b->etp &&
-         a->ulysses == b->ulysses && a->ring == b->ring && a->sp_kind == b->sp_kind && a->megatron_sp == b->megatron_sp &&
-         a->zero == b->zero && a->dp_replicate == b->dp_replicate && a->recompute == b->recompute &&
-         a->offload == b->offload && a->schedule == b->schedule && a->micro_batch == b->micro_batch;
+  return a->tp == b->tp && a->pp == b->pp && a->vpp == b->vpp && a->dp == b->dp && a->ep == b->ep &&
+         a->etp == b->etp && a->ulysses == b->ulysses && a->ring == b->ring && a->sp_kind == b->sp_kind &&
+         a->megatron_sp == b->megatron_sp && a->zero == b->zero && a->dp_replicate == b->dp_replicate &&
+         a->recompute == b->recompute && a->offload == b->offload && a->schedule == b->schedule &&
+         a->micro_batch == b->micro_batch;
 }
 
 static bool same_cell(const struct spp_cell *a, const struct spp_cell *b) {
-  return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->ulysses == b->ulysses && a->ring == b->ring &&
-         a->ep == b->ep && a->etp == b->etp && a->sp_kind == b->sp_kind;
+  return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->ulysses == b->ulysses &&
+         a->ring == b->ring && a->ep == b->ep && a->etp == b->etp && a->sp_kind == b->sp_kind;
 }
 
 struct seen {
@@ -63,7 +64,8 @@ static void each_layout_is_listed_once(void **state) {
           expect_false(same_layout(&seen[i].layout, &walk.layout) && seen[i].loss == walk.job->loss);
         if (count < MAX) seen[count++] = (struct seen){walk.layout, walk.job->loss};
       }
-      for (int other = 0; other < c; other++) expect_false(same_cell(&space.cells[c], &space.cells[other]));
+      for (int other = 0; other < c; other++)
+        expect_false(same_cell(&space.cells[c], &space.cells[other]));
     }
     expect_true(count > 0);
     spp_space_free(&space);

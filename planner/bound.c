@@ -1,0 +1,99 @@
+#include "planner/bound.h"
+
+#include <math.h>
+
+#include "base/num.h"
+#include "model/kernel_time.h"
+#include "model/timing.h"
+
+static const double rounding = 1 - 1e-6; /* sums of doubles in another order */
+
+/* No kernel runs above its fitted rate, and cutting work into more kernels adds start-up and half-length
+ * terms, never takes any away; so the whole model's FLOPs at those rates, spread evenly over the GPUs, bound
+ * the slowest GPU from below. Attention backward is 2.5 forwards (a flash kernel recomputes the scores);
+ * matrix products backward are the two halves where weights are trained, one where they are frozen. Vision
+ * tower, memory-bound kernels, communication, optimizer and host are left out. Sources of the counts:
+ * model/flops.c. */
+void spp_bound_prepare(const struct spp_job *job, struct spp_bound *bound) {
+  const struct spp_layout plain = {.tp = 1,
+                                   .pp = 1,
+                                   .vpp = 1,
+                                   .dp = 1,
+                                   .ep = 1,
+                                   .etp = 1,
+                                   .ulysses = 1,
+                                   .ring = 1,
+                                   .dp_replicate = 1,
+                                   .recompute_layers = SPP_UNSET,
+                                   .recompute_unit = 1,
+                                   .micro_batch = 1,
+                                   .grad_accum = spp_max64(1, job->global_batch)};
+  struct spp_geometry g;
+  struct spp_kernel_rates rates;
+  double causal, full, hardware, gpus = (double)spp_max64(1, job->gpus);
+  bool trains = job->mode != SPP_MODE_INFER,
+       frozen = job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
+  double forwards = job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO ? 2 : 1;
+  spp_geometry_resolve(job, &plain, &g);
+  spp_flops_count(job, &plain, &g, &causal, &full, &hardware);
+  spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, job->dtype, job->attention,
+                           job->arch->head_dim, &rates);
+  double attention = (full - causal) / (forwards + (trains ? 2 : 0)); /* one forward */
+  double weights = 2 * (double)job->params.gemm_per_token * (double)g.real_tokens * rates.gemm_s_per_flop;
+  double head = 2 * (double)job->arch->vocab * (double)job->arch->hidden * (double)g.real_tokens *
+                rates.gemm_s_per_flop;
+  double forward_s = weights + attention * rates.forward.s_per_flop;
+  double backward_s = weights * (rates.dgrad_ratio + (frozen ? 0 : rates.wgrad_ratio)) +
+                      2.5 * attention * rates.backward.s_per_flop;
+  double again_s = fmax(0, weights - head) + attention * rates.forward.s_per_flop;
+  double once_s = forwards * forward_s + (trains ? backward_s : 0);
+  bound->job = job;
+  bound->real_tokens = (double)g.real_tokens;
+  for (int r = 0; r < SPP_RECOMPUTE_COUNT; r++)
+    bound->device_s[r] = rounding / gpus * (once_s + (r == SPP_RECOMPUTE_FULL && trains ? again_s : 0));
+}
+
+/* Stages take a1 .. ap a micro-batch, a their mean, s their largest. The step is at least m s + (p a - s) /
+ * v, which grows with s >= a, so at least m a + (p - 1) a / v. Zero-bubble schedules fill the bubble: m a. */
+double spp_bound_step_s(const struct spp_bound *bound, const struct spp_layout *layout) {
+  enum spp_recompute recompute =
+      layout->recompute_layers == SPP_UNSET ? layout->recompute : SPP_RECOMPUTE_NONE;
+  double m = (double)spp_max64(1, layout->grad_accum), bubble = 0;
+  if (layout->schedule != SPP_SCHEDULE_ZB_H1 && layout->schedule != SPP_SCHEDULE_ZB_H2)
+    bubble = (double)(layout->pp - 1) / (m * (double)spp_max64(1, layout->vpp));
+  return bound->device_s[recompute] * (1 + bubble);
+}
+
+/* Elements of the largest rank: at least the mean over stages of what tensor and expert parallelism leave. */
+static double rank_elements(const struct spp_job *job, const struct spp_layout *layout) {
+  const struct spp_model_sums *sums = &job->sums;
+  double dense = 0, expert = 0;
+  for (int k = 0; k < job->arch->kind_count; k++) {
+    dense += (double)job->arch->kinds[k].count * (double)(sums->kinds[k].split / layout->tp);
+    expert +=
+        (double)job->arch->kinds[k].count * (double)(sums->kinds[k].expert / (layout->ep * layout->etp));
+  }
+  dense += (double)(sums->embedding.split / layout->tp);
+  if (!job->arch->tied) dense += (double)(sums->head.split / layout->tp);
+  return (dense + expert) / (double)layout->pp;
+}
+
+/* Weights, masters and moments are there from the first step to the last, on every rank of the group in equal
+ * parts; gradients come and go and are left out, as are activations and buffers. Only for full fine-tuning
+ * with plain AdamW; anything else is bounded by nothing. */
+int64_t spp_bound_device_bytes(const struct spp_bound *bound, const struct spp_layout *layout) {
+  const struct spp_job *job = bound->job;
+  const struct spp_states *states = &job->framework->states[layout->zero];
+  if (job->method != SPP_METHOD_FULL || job->optimizer != SPP_OPTIMIZER_ADAMW || job->mode == SPP_MODE_INFER)
+    return 0;
+  double ranks = (double)(layout->dp * layout->ulysses * layout->ring); /* no shard group is larger */
+  if (job->arch->experts > 0) ranks *= (double)layout->tp;
+  double weights = (double)states->weight_bytes / (states->shard_weights ? ranks : 1);
+  double optimizer =
+      (double)(states->master_bytes + states->moment_bytes) / (states->shard_optimizer ? ranks : 1);
+  if (spp_offload_params(layout->offload)) weights = 0;
+  if (spp_offload_optimizer(layout->offload)) optimizer = 0;
+  double bytes =
+      (double)job->framework->context_bytes + rank_elements(job, layout) * (weights + optimizer) * rounding;
+  return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
+}
