@@ -81,7 +81,7 @@ WORDS_IN(color_word, colors)
 #define SEARCHING (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_SWEEP)
 #define LAID_OUT  (SEARCHING | SPP_CMD_PREDICT | SPP_CMD_ALLOC)
 #define MODELLED  (LAID_OUT | SPP_CMD_DEGREES)
-#define ANSWERING (MODELLED | SPP_CMD_LIST)
+#define ANSWERING (MODELLED | SPP_CMD_LIST | SPP_CMD_ACCURACY)
 
 #define AT(field) .offset = offsetof(struct spp_args, field)
 /* Bounds keep every product of the model far inside int64 and every loop short. */
@@ -249,6 +249,16 @@ const struct spp_option spp_options[] = {
      .help = "the ledger behind the answer, tensor by tensor, op by op"},
     {"assert", 0, .kind = SPP_KIND_LIST, .arg = "EXPR", AT(asserts), QUESTION, .commands = MODELLED,
      .help = "exit 5 unless true of the JSON: 'memory.peak_bytes<70GiB', 'time.step_s<=2'"},
+
+    {"corpus", 0, .kind = SPP_KIND_LIST, .arg = "FILE", AT(corpus), QUESTION, .commands = SPP_CMD_ACCURACY,
+     .source = SPP_VALUES_FILE, .key = "corpus",
+     .help = "measured runs, one JSON object a line (default: those shipped)"},
+    {"core", 0, FLAG, AT(core), QUESTION, .commands = SPP_CMD_ACCURACY, .key = "core",
+     .help = "only the runs whose settings are all stated"},
+    {"group", 0, .kind = SPP_KIND_TEXT, .arg = "NAME", AT(group), QUESTION, .commands = SPP_CMD_ACCURACY,
+     .key = "group", .help = "only the runs of one source"},
+    {"worst", 0, COUNT(1, 1000), .arg = "N", AT(worst), QUESTION, .commands = SPP_CMD_ACCURACY, .key = "worst",
+     .help = "list the N runs predicted worst"},
 
     {"json", 0, FLAG, AT(json), OUTPUT, .commands = ANSWERING, .help = "one JSON object (docs/schema)"},
     {"csv", 0, FLAG, AT(csv), OUTPUT, .commands = ANSWERING, .help = "a header line and one line a row"},

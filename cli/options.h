@@ -23,7 +23,8 @@ enum spp_command_bit {
   SPP_CMD_DEGREES = 1 << 5,
   SPP_CMD_LIST = 1 << 6,
   SPP_CMD_HELP = 1 << 7,
-  SPP_CMD_ALL = (1 << 8) - 1
+  SPP_CMD_ACCURACY = 1 << 8,
+  SPP_CMD_ALL = (1 << 9) - 1
 };
 
 enum spp_option_kind {
@@ -87,6 +88,10 @@ struct spp_args {
   int objective, find, search, explain, color;
   int64_t top, threads;
   struct spp_texts keep, asserts, vary;
+  struct spp_texts corpus; /* accuracy: files of measured runs */
+  const char *group;
+  int core;
+  int64_t worst;
   int json, csv, quiet, verbose;
   int help, version, help_man, complete_options;
   const char *complete_values;
