@@ -1,11 +1,15 @@
-/* Every rule broken once and kept once, under every framework it holds for; threads with known answers; head rules against
- * a plain distribution of heads. */
+/* Every rule broken once and kept once, under every framework it holds for; threads with known answers; head
+ * rules against a plain distribution of heads. */
 #include "tests/model/framework_case.h"
 
+#include "base/file.h"
+#include "base/json.h"
 #include "model/layout.h"
+#include "model/values.h"
 
-static const char *const shipped[] = {"axolotl", "deepspeed", "fsdp2", "llama-factory", "megatron-lm", "megatron-swift",
-                                      "ms-swift", "spplan", "torchtitan", "verl", "vllm", "xtuner"};
+static const char *const shipped[] = {"axolotl",     "deepspeed",      "fsdp2",    "llama-factory",
+                                      "megatron-lm", "megatron-swift", "ms-swift", "spplan",
+                                      "torchtitan",  "verl",           "vllm",     "xtuner"};
 enum { SHIPPED = sizeof shipped / sizeof shipped[0] };
 
 struct world {
@@ -23,7 +27,8 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
   snprintf(w->arch.model_type, sizeof w->arch.model_type, "llama");
   w->framework = *framework;
   memset(&w->gpu, 0, sizeof w->gpu);
-  for (int i = 0; i < SPP_DTYPE_COUNT; i++) w->gpu.flops_per_s[i] = 1e15;
+  for (int i = 0; i < SPP_DTYPE_COUNT; i++)
+    w->gpu.flops_per_s[i] = 1e15;
   w->gpu.compute_capability = 90;
   w->job = case_job(&w->arch, framework->name, 8, 4096);
   w->job.framework = &w->framework;
@@ -41,13 +46,16 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
   X("vpp-support", f->vpp = false; l->vpp = 2, f->vpp = true; l->vpp = 2)                                    \
   X("ep-support", f->ep = false; l->ep = 2, f->ep = true; l->ep = 2)                                         \
   X("etp-support", f->etp = false; l->etp = 2, f->etp = true; l->etp = 2)                                    \
-  X("megatron-sp-support", f->megatron_sp = false; l->megatron_sp = true, f->megatron_sp = true; l->megatron_sp = true) \
+  X("megatron-sp-support", f->megatron_sp = false; l->megatron_sp = true, f->megatron_sp = true;             \
+    l->megatron_sp = true)                                                                                   \
   X("megatron-sp-tp", l->megatron_sp = true, l->megatron_sp = true; l->tp = 2)                               \
-  X("sp-kind-support", f->sp_kinds[SPP_SP_RING] = false; ring(l, 2), f->sp_kinds[SPP_SP_RING] = true; ring(l, 2)) \
+  X("sp-kind-support", f->sp_kinds[SPP_SP_RING] = false; ring(l, 2), f->sp_kinds[SPP_SP_RING] = true;        \
+    ring(l, 2))                                                                                              \
   X("sp-kind-degrees", ring(l, 2); l->sp_kind = SPP_SP_ULYSSES, ulysses(l, 2))                               \
   X("hybrid-levels", hybrid(l, 4, 1), hybrid(l, 2, 2))                                                       \
   X("sp-split", f->sp_split = SPP_SPLIT_GCD_KV; ring(l, 8), f->sp_split = SPP_SPLIT_GCD_KV; ulysses(l, 8))   \
-  X("ring-packing", f->ring_needs_packing = true; ring(l, 2), f->ring_needs_packing = true; ring(l, 2); j->packing = true) \
+  X("ring-packing", f->ring_needs_packing = true; ring(l, 2), f->ring_needs_packing = true; ring(l, 2);      \
+    j->packing = true)                                                                                       \
   X("sp-model-type", type(w, "qwen3_5_moe"); ulysses(l, 2), type(w, "qwen3_5_moe"))                          \
   X("ring-model-type", type(w, "qwen3_5"); ring(l, 2), type(w, "qwen3_5"); ulysses(l, 2))                    \
   X("heads-tp", l->tp = 3, l->tp = 4)                                                                        \
@@ -58,27 +66,33 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
   X("stage-empty", l->pp = 4; l->vpp = 4, l->pp = 4; l->vpp = 2)                                             \
   X("vpp-pp", l->vpp = 2, l->vpp = 2; l->pp = 2)                                                             \
   X("schedule-support", l->pp = 2; l->schedule = SPP_SCHEDULE_ZB_H2, l->pp = 2)                              \
-  X("schedule-degrees", l->pp = 2; l->vpp = 2, l->pp = 2; l->vpp = 2; l->schedule = SPP_SCHEDULE_INTERLEAVED) \
+  X("schedule-degrees", l->pp = 2; l->vpp = 2, l->pp = 2; l->vpp = 2;                                        \
+    l->schedule = SPP_SCHEDULE_INTERLEAVED)                                                                  \
   X("zero-support", l->zero = 4, l->zero = 0)                                                                \
   X("hsdp-support", f->hsdp = false; l->dp_replicate = 2, f->hsdp = true; l->dp_replicate = 2)               \
   X("hsdp-divides", l->dp_replicate = 3, l->dp_replicate = 4)                                                \
-  X("recompute-support", f->recomputes[SPP_RECOMPUTE_FULL] = false; l->recompute = SPP_RECOMPUTE_FULL,       \
-    l->recompute = SPP_RECOMPUTE_NONE)                                                                       \
-  X("recompute-unit", l->recompute = SPP_RECOMPUTE_NONE; l->recompute_unit = 2,                              \
-    l->recompute = SPP_RECOMPUTE_FULL; l->recompute_unit = 2)                                                \
-  X("offload-support", f->offloads[SPP_OFFLOAD_OPTIMIZER] = false; l->offload = SPP_OFFLOAD_OPTIMIZER,       \
-    l->offload = SPP_OFFLOAD_NONE)                                                                           \
+  X("recompute-support", f->recomputes[SPP_RECOMPUTE_FULL] = false;                                          \
+    l->recompute = SPP_RECOMPUTE_FULL, l->recompute = SPP_RECOMPUTE_NONE)                                    \
+  X("recompute-unit", l->recompute = SPP_RECOMPUTE_NONE;                                                     \
+    l->recompute_unit = 2, l->recompute = SPP_RECOMPUTE_FULL; l->recompute_unit = 2)                         \
+  X("offload-support", f->offloads[SPP_OFFLOAD_OPTIMIZER] = false;                                           \
+    l->offload = SPP_OFFLOAD_OPTIMIZER, l->offload = SPP_OFFLOAD_NONE)                                       \
   X("batch-divides", l->micro_batch = 3, j->global_batch = 24; l->micro_batch = 3)                           \
-  X("mode-support", f->modes[SPP_MODE_DPO] = false; j->mode = SPP_MODE_DPO, f->modes[SPP_MODE_DPO] = true; j->mode = SPP_MODE_DPO) \
-  X("method-support", f->methods[SPP_METHOD_QLORA] = false; j->method = SPP_METHOD_QLORA, j->method = SPP_METHOD_FULL) \
-  X("dtype-support", f->dtypes[SPP_DTYPE_FP8] = false; j->dtype = SPP_DTYPE_FP8, f->dtypes[SPP_DTYPE_FP8] = true; j->dtype = SPP_DTYPE_FP8) \
-  X("attention-support", f->attentions[SPP_ATTN_EAGER] = false; j->attention = SPP_ATTN_EAGER,               \
-    f->attentions[SPP_ATTN_EAGER] = true; j->attention = SPP_ATTN_EAGER)                                     \
-  X("loss-support", f->losses[SPP_LOSS_CHOICE_FUSED] = false; j->loss = SPP_LOSS_CHOICE_FUSED,               \
-    f->losses[SPP_LOSS_CHOICE_FUSED] = true; j->loss = SPP_LOSS_CHOICE_FUSED)                                \
-  X("gpu-dtype", w->gpu.flops_per_s[SPP_DTYPE_BF16] = 0; j->dtype = SPP_DTYPE_BF16, j->dtype = SPP_DTYPE_BF16) \
-  X("gpu-attention", w->gpu.compute_capability = 80; j->attention = SPP_ATTN_FA3,                            \
-    w->gpu.compute_capability = 80; j->attention = SPP_ATTN_FA2)                                             \
+  X("mode-support", f->modes[SPP_MODE_DPO] = false; j->mode = SPP_MODE_DPO, f->modes[SPP_MODE_DPO] = true;   \
+    j->mode = SPP_MODE_DPO)                                                                                  \
+  X("method-support", f->methods[SPP_METHOD_QLORA] = false;                                                  \
+    j->method = SPP_METHOD_QLORA, j->method = SPP_METHOD_FULL)                                               \
+  X("dtype-support", f->dtypes[SPP_DTYPE_FP8] = false;                                                       \
+    j->dtype = SPP_DTYPE_FP8, f->dtypes[SPP_DTYPE_FP8] = true; j->dtype = SPP_DTYPE_FP8)                     \
+  X("attention-support", f->attentions[SPP_ATTN_EAGER] = false;                                              \
+    j->attention = SPP_ATTN_EAGER, f->attentions[SPP_ATTN_EAGER] = true; j->attention = SPP_ATTN_EAGER)      \
+  X("loss-support", f->losses[SPP_LOSS_CHOICE_FUSED] = false;                                                \
+    j->loss = SPP_LOSS_CHOICE_FUSED, f->losses[SPP_LOSS_CHOICE_FUSED] = true;                                \
+    j->loss = SPP_LOSS_CHOICE_FUSED)                                                                         \
+  X("gpu-dtype", w->gpu.flops_per_s[SPP_DTYPE_BF16] = 0;                                                     \
+    j->dtype = SPP_DTYPE_BF16, j->dtype = SPP_DTYPE_BF16)                                                    \
+  X("gpu-attention", w->gpu.compute_capability = 80;                                                         \
+    j->attention = SPP_ATTN_FA3, w->gpu.compute_capability = 80; j->attention = SPP_ATTN_FA2)                \
   X("infer-layout", j->mode = SPP_MODE_INFER; l->zero = 3, infer(w))                                         \
   X("ulysses-heads", a->kv_heads = 32; ulysses(l, 3), a->kv_heads = 32; ulysses(l, 4))                       \
   X("ulysses-kv", ulysses(l, 16), ulysses(l, 8))                                                             \
@@ -88,38 +102,48 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
   X("seq-multiple", j->seq_tokens = 4094; split4(w), split4(w))                                              \
   X("layers-pp", l->pp = 3, l->pp = 4)                                                                       \
   X("micro-batches-pp", interleaved(l, 3), interleaved(l, 4))                                                \
-  X("moe-tp-sp", a->experts = 8; l->ep = 2; l->tp = 2, a->experts = 8; l->ep = 2; l->tp = 2; l->megatron_sp = true) \
+  X("moe-tp-sp", a->experts = 8; l->ep = 2; l->tp = 2, a->experts = 8; l->ep = 2; l->tp = 2;                 \
+    l->megatron_sp = true)                                                                                   \
   X("ep-shard", a->experts = 16; l->ep = 16, a->experts = 16; l->ep = 8)                                     \
   X("world-with-ep", a->experts = 16; l->ep = 16, a->experts = 16; l->ep = 8)                                \
   X("tied-pp", a->tied = true; l->pp = 2, l->pp = 2)                                                         \
-  X("window-ring", a->kinds[0].window_tokens = 1024; ring(l, 2), a->kinds[0].window_tokens = 1024; ulysses(l, 2)) \
+  X("window-ring", a->kinds[0].window_tokens = 1024; ring(l, 2), a->kinds[0].window_tokens = 1024;           \
+    ulysses(l, 2))                                                                                           \
   X("sinks-a2a", a->attention_sinks = true; ring(l, 2), a->attention_sinks = true; ulysses(l, 2))            \
-  X("mla-flash-p2p", mla(w); j->attention = SPP_ATTN_FA2; ulysses(l, 2), mla(w); j->attention = SPP_ATTN_FA2; ring(l, 2)) \
-  X("fp8-thd", j->dtype = SPP_DTYPE_FP8; j->packing = true; ring(l, 2), j->dtype = SPP_DTYPE_FP8; ring(l, 2)) \
-  X("allgather-thd", j->packing = true; gather(l, 2); j->attention = SPP_ATTN_FA2,                           \
-    j->packing = true; gather(l, 2); j->attention = SPP_ATTN_FA3)                                            \
+  X("mla-flash-p2p", mla(w); j->attention = SPP_ATTN_FA2; ulysses(l, 2), mla(w);                             \
+    j->attention = SPP_ATTN_FA2; ring(l, 2))                                                                 \
+  X("fp8-thd", j->dtype = SPP_DTYPE_FP8; j->packing = true; ring(l, 2), j->dtype = SPP_DTYPE_FP8;            \
+    ring(l, 2))                                                                                              \
+  X("allgather-thd", j->packing = true; gather(l, 2); j->attention = SPP_ATTN_FA2, j->packing = true;        \
+    gather(l, 2); j->attention = SPP_ATTN_FA3)                                                               \
   X("ring-flash", ring(l, 2); j->attention = SPP_ATTN_SDPA, ulysses(l, 2); j->attention = SPP_ATTN_SDPA)     \
   X("sp-flash", ulysses(l, 2); j->attention = SPP_ATTN_SDPA, ulysses(l, 2); j->attention = SPP_ATTN_FA2)     \
-  X("sp-not-eager", ulysses(l, 2); j->attention = SPP_ATTN_EAGER, ulysses(l, 2); j->attention = SPP_ATTN_SDPA) \
-  X("packing-flash", j->packing = true; j->attention = SPP_ATTN_SDPA, j->packing = true; j->attention = SPP_ATTN_FA2) \
+  X("sp-not-eager", ulysses(l, 2); j->attention = SPP_ATTN_EAGER, ulysses(l, 2);                             \
+    j->attention = SPP_ATTN_SDPA)                                                                            \
+  X("packing-flash", j->packing = true; j->attention = SPP_ATTN_SDPA, j->packing = true;                     \
+    j->attention = SPP_ATTN_FA2)                                                                             \
   X("cp-sdpa", gather(l, 2); j->attention = SPP_ATTN_FA2, gather(l, 2); j->attention = SPP_ATTN_SDPA)        \
   X("cp-fsdp", gather(l, 2); l->zero = 0, gather(l, 2); l->zero = 3)                                         \
   X("cp-unpacked", gather(l, 2); j->packing = true, ulysses(l, 2); j->packing = true)                        \
-  X("replicas-need-shards", l->dp = 4; l->tp = 2; l->dp_replicate = 4, l->dp = 4; l->tp = 2; l->dp_replicate = 2) \
+  X("replicas-need-shards", l->dp = 4; l->tp = 2; l->dp_replicate = 4, l->dp = 4; l->tp = 2;                 \
+    l->dp_replicate = 2)                                                                                     \
   X("zero-pp", l->pp = 2; l->zero = 2, l->pp = 2; l->zero = 1)                                               \
   X("sp-zero3", ulysses(l, 2); l->zero = 3, ulysses(l, 2); l->zero = 2)                                      \
-  X("offload-params-zero3", l->offload = SPP_OFFLOAD_OPTIMIZER_PARAMS; l->zero = 2,                          \
-    l->offload = SPP_OFFLOAD_OPTIMIZER_PARAMS; l->zero = 3)                                                  \
-  X("offload-sharding", l->offload = SPP_OFFLOAD_OPTIMIZER; l->zero = 0, l->offload = SPP_OFFLOAD_OPTIMIZER; l->zero = 1) \
-  X("offload-activations-plain", l->offload = SPP_OFFLOAD_ACTIVATIONS; l->recompute = SPP_RECOMPUTE_FULL,    \
-    l->offload = SPP_OFFLOAD_ACTIVATIONS; l->recompute = SPP_RECOMPUTE_NONE)                                 \
-  X("offload-activations-recompute", l->offload = SPP_OFFLOAD_ACTIVATIONS; l->recompute = SPP_RECOMPUTE_NONE, \
-    l->offload = SPP_OFFLOAD_ACTIVATIONS; l->recompute = SPP_RECOMPUTE_FULL)                                 \
-  X("selective-layers", l->recompute = SPP_RECOMPUTE_SELECTIVE; l->recompute_layers = 2,                     \
-    l->recompute = SPP_RECOMPUTE_FULL; l->recompute_layers = 2)                                              \
+  X("offload-params-zero3", l->offload = SPP_OFFLOAD_OPTIMIZER_PARAMS;                                       \
+    l->zero = 2, l->offload = SPP_OFFLOAD_OPTIMIZER_PARAMS; l->zero = 3)                                     \
+  X("offload-sharding", l->offload = SPP_OFFLOAD_OPTIMIZER; l->zero = 0, l->offload = SPP_OFFLOAD_OPTIMIZER; \
+    l->zero = 1)                                                                                             \
+  X("offload-activations-plain", l->offload = SPP_OFFLOAD_ACTIVATIONS;                                       \
+    l->recompute = SPP_RECOMPUTE_FULL, l->offload = SPP_OFFLOAD_ACTIVATIONS;                                 \
+    l->recompute = SPP_RECOMPUTE_NONE)                                                                       \
+  X("offload-activations-recompute", l->offload = SPP_OFFLOAD_ACTIVATIONS;                                   \
+    l->recompute = SPP_RECOMPUTE_NONE, l->offload = SPP_OFFLOAD_ACTIVATIONS;                                 \
+    l->recompute = SPP_RECOMPUTE_FULL)                                                                       \
+  X("selective-layers", l->recompute = SPP_RECOMPUTE_SELECTIVE;                                              \
+    l->recompute_layers = 2, l->recompute = SPP_RECOMPUTE_FULL; l->recompute_layers = 2)                     \
   X("torch-fsdp2", l->zero = 3; l->pp = 2, l->zero = 3)                                                      \
-  X("grpo-fused-sp", j->mode = SPP_MODE_GRPO; j->loss = SPP_LOSS_CHOICE_FUSED; ulysses(l, 2),                \
-    j->loss = SPP_LOSS_CHOICE_FUSED; ulysses(l, 2))                                                          \
+  X("grpo-fused-sp", j->mode = SPP_MODE_GRPO; j->loss = SPP_LOSS_CHOICE_FUSED;                               \
+    ulysses(l, 2), j->loss = SPP_LOSS_CHOICE_FUSED; ulysses(l, 2))                                           \
   X("fused-sp", j->loss = SPP_LOSS_CHOICE_FUSED; ulysses(l, 2), j->loss = SPP_LOSS_CHOICE_FUSED)             \
   X("fused-tp", j->loss = SPP_LOSS_CHOICE_FUSED; l->tp = 2, j->loss = SPP_LOSS_CHOICE_FUSED)                 \
   X("packing-micro-batch", j->packing = true; ring(l, 2); l->micro_batch = 2, j->packing = true; ring(l, 2)) \
@@ -132,10 +156,18 @@ static void set_sp(struct spp_layout *l, enum spp_sp_kind kind, int64_t su, int6
   l->ulysses = su;
   l->ring = sr;
 }
-static void ulysses(struct spp_layout *l, int64_t n) { set_sp(l, SPP_SP_ULYSSES, n, 1); }
-static void ring(struct spp_layout *l, int64_t n) { set_sp(l, SPP_SP_RING, 1, n); }
-static void gather(struct spp_layout *l, int64_t n) { set_sp(l, SPP_SP_ALLGATHER, 1, n); }
-static void hybrid(struct spp_layout *l, int64_t su, int64_t sr) { set_sp(l, SPP_SP_HYBRID, su, sr); }
+static void ulysses(struct spp_layout *l, int64_t n) {
+  set_sp(l, SPP_SP_ULYSSES, n, 1);
+}
+static void ring(struct spp_layout *l, int64_t n) {
+  set_sp(l, SPP_SP_RING, 1, n);
+}
+static void gather(struct spp_layout *l, int64_t n) {
+  set_sp(l, SPP_SP_ALLGATHER, 1, n);
+}
+static void hybrid(struct spp_layout *l, int64_t su, int64_t sr) {
+  set_sp(l, SPP_SP_HYBRID, su, sr);
+}
 static void interleaved(struct spp_layout *l, int64_t micro_batches) {
   l->pp = 4, l->vpp = 2, l->schedule = SPP_SCHEDULE_INTERLEAVED, l->grad_accum = micro_batches;
 }
@@ -151,7 +183,9 @@ static void type(struct world *w, const char *model_type) {
   snprintf(w->framework.sp_refused_types[0], 32, "qwen3_5_");
   snprintf(w->framework.ring_refused_types[0], 32, "qwen3_5");
 }
-static void mla(struct world *w) { w->arch.attention = SPP_ATTENTION_MLA; }
+static void mla(struct world *w) {
+  w->arch.attention = SPP_ATTENTION_MLA;
+}
 static void infer(struct world *w) {
   w->job.mode = SPP_MODE_INFER;
   w->layout.zero = 0;
@@ -264,13 +298,45 @@ static void the_neutral_job_is_legal_everywhere(void **state) {
 
 static void ids_are_unique_and_found(void **state) {
   (void)state;
-  for (int i = 0; i < spp_rule_count(); i++) expect_i64(spp_rule_find(spp_rule_id(i)), i);
+  for (int i = 0; i < spp_rule_count(); i++)
+    expect_i64(spp_rule_find(spp_rule_id(i)), i);
   expect_i64(spp_rule_find("no-such-rule"), -1);
+}
+
+static void expect_in_manual(const char *manual, const char *word) {
+  char quoted[64];
+  snprintf(quoted, sizeof quoted, "`%s`", word);
+  expect_note("docs/frameworks.md and %s", quoted);
+  expect_true(strstr(manual, quoted) != NULL);
+}
+
+/* docs/frameworks.md names every rule, every value a launch word may use, and every key of a framework file.
+ */
+static void the_manual_names_every_rule_value_and_key(void **state) {
+  char *manual = NULL;
+  struct spp_json_doc *doc = NULL;
+  int count;
+  struct spp_diag diag;
+  const char *const *values = spp_value_names(&count);
+  (void)state;
+  expect_status(spp_file_read(SPP_SOURCE_DIR "/docs/frameworks.md", 1 << 20, &manual, NULL, &diag), SPP_OK,
+                &diag);
+  expect_status(spp_json_load(CASE_CONFIGS "/frameworks/ms-swift.json", &doc, &diag), SPP_OK, &diag);
+  for (int i = 0; i < spp_rule_count(); i++)
+    expect_in_manual(manual, spp_rule_id(i));
+  for (int i = 0; i < count; i++)
+    expect_in_manual(manual, values[i]);
+  for (int i = 0; i < spp_json_size(spp_json_root(doc)); i++)
+    expect_in_manual(manual, spp_json_key(spp_json_root(doc), i));
+  spp_json_free(doc);
+  free(manual);
+  expect_note("%s", "");
 }
 
 /* ---- threads with known answers ---- */
 
-static struct spp_job job_of(const char *framework, int64_t heads, int64_t kv_heads, int64_t gpus, int64_t seq) {
+static struct spp_job job_of(const char *framework, int64_t heads, int64_t kv_heads, int64_t gpus,
+                             int64_t seq) {
   return case_job(case_heads(heads, kv_heads), framework, gpus, seq);
 }
 
@@ -285,7 +351,8 @@ static void the_message_lists_the_legal_degrees(void **state) {
   expect_has(v[0].source, "ulysses_sp.py");
 }
 
-/* modelscope/ms-swift#5624: Llama-3.1-8B with SP 6 is Ulysses 2 x ring 3, and a ring part needs padding-free batches. */
+/* modelscope/ms-swift#5624: Llama-3.1-8B with SP 6 is Ulysses 2 x ring 3, and a ring part needs padding-free
+ * batches. */
 static void sp_six_needs_packing_in_ms_swift(void **state) {
   struct spp_violation v[MANY];
   (void)state;
@@ -316,7 +383,8 @@ static void tp_beyond_the_kv_heads_depends_on_the_version(void **state) {
     }
   job.framework = &old;
   expect_i64(spp_rules_check(&job, &layout, v, MANY), 1);
-  expect_str(v[0].text, "2 KV heads (query groups) must be a multiple of TP 8: use 1, 2 (Megatron core 0.15)");
+  expect_str(v[0].text,
+             "2 KV heads (query groups) must be a multiple of TP 8: use 1, 2 (Megatron core 0.15)");
 }
 
 /* NVIDIA-NeMo/Megatron-Bridge#2667: a2a+p2p without two sizes exchanges nothing. */
@@ -389,8 +457,9 @@ static void absurd_degrees_are_refused_and_never_trap(void **state) {
 
 /* ---- head rules against a distribution of heads ---- */
 
-/* Rank j of su gets query heads [j nq/su, (j+1) nq/su) and an equal share of the KV heads, each repeated su/nk times when
- * there are fewer than ranks; legal when every share is whole and holds exactly the KV heads its queries read. */
+/* Rank j of su gets query heads [j nq/su, (j+1) nq/su) and an equal share of the KV heads, each repeated
+ * su/nk times when there are fewer than ranks; legal when every share is whole and holds exactly the KV heads
+ * its queries read. */
 static bool heads_distribute(int64_t nq, int64_t nk, int64_t su, bool repeat) {
   int64_t times = repeat && su > nk ? su / nk : 1, kv = nk * times;
   if (nq % su != 0 || kv % su != 0) return false;
@@ -412,7 +481,11 @@ static void head_rules_agree_with_a_distribution_of_heads(void **state) {
   static const struct {
     const char *framework;
     bool repeat;
-  } rows[] = {{"deepspeed", true}, {"verl", true}, {"llama-factory", true}, {"megatron-lm", false}, {"spplan", false}};
+  } rows[] = {{"deepspeed", true},
+              {"verl", true},
+              {"llama-factory", true},
+              {"megatron-lm", false},
+              {"spplan", false}};
   uint64_t seed = 20240917;
   (void)state;
   for (int trial = 0; trial < 60; trial++) {
@@ -442,6 +515,7 @@ int main(void) {
       TEST(every_rule_is_broken_once_and_kept_once_under_every_framework),
       TEST(the_neutral_job_is_legal_everywhere),
       TEST(ids_are_unique_and_found),
+      TEST(the_manual_names_every_rule_value_and_key),
       TEST(the_message_lists_the_legal_degrees),
       TEST(sp_six_needs_packing_in_ms_swift),
       TEST(tp_beyond_the_kv_heads_depends_on_the_version),
