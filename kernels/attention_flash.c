@@ -65,7 +65,7 @@ static int threads_of(const struct forward *f) {
 
 int64_t spp_attn_flash_forward_bytes(const struct spp_tile_ops *ops, const struct spp_attn_forward *a) {
   struct forward f = plan(ops, a);
-  return threads_of(&f) * f.thread_floats * (int64_t)sizeof(float) + SPP_FLASH_ALIGN;
+  return threads_of(&f) * f.thread_floats * (int64_t)sizeof(float) + SPP_SCRATCH_ALIGN;
 }
 
 /* Queries `q` of the block (q.lo a multiple of SPP_TILE_PAD) against the keys of one tile. */
@@ -128,6 +128,6 @@ static void forward_block(void *context, int64_t task, int thread) {
 void spp_attn_flash_forward(const struct spp_tile_ops *ops, const struct spp_attn_forward *a,
                             void *workspace) {
   struct forward f = plan(ops, a);
-  f.scratch = spp_flash_align(workspace);
+  f.scratch = spp_scratch_align(workspace);
   spp_parallel_run(threads_of(&f), f.q_blocks * a->shape.q_heads, forward_block, &f);
 }

@@ -92,7 +92,7 @@ static int threads_of(const struct backward *f) {
 int64_t spp_attn_flash_backward_bytes(const struct spp_tile_ops *ops, const struct spp_attn_backward *a) {
   struct backward f = plan(ops, a);
   int64_t floats = f.shared_floats + threads_of(&f) * f.thread_floats;
-  return floats * (int64_t)sizeof(float) + SPP_FLASH_ALIGN;
+  return floats * (int64_t)sizeof(float) + SPP_SCRATCH_ALIGN;
 }
 
 static float *dq_at(const struct backward *f, int64_t row, int64_t head) {
@@ -212,8 +212,8 @@ static void start(struct backward *f) {
 void spp_attn_flash_backward(const struct spp_tile_ops *ops, const struct spp_attn_backward *a,
                              void *workspace) {
   struct backward f = plan(ops, a);
-  f.scratch = spp_flash_align(workspace) + f.shared_floats;
-  carve_shared(&f, spp_flash_align(workspace));
+  f.scratch = spp_scratch_align(workspace) + f.shared_floats;
+  carve_shared(&f, spp_scratch_align(workspace));
   start(&f);
   spp_parallel_run(threads_of(&f), f.kv_blocks * a->shape.kv_heads, backward_block, &f);
   if (a->dq.storage == SPP_STORE_F32) return;

@@ -1,11 +1,5 @@
 #include "kernels/flash.h"
 
-float *spp_flash_align(void *workspace) {
-  uintptr_t p = (uintptr_t)workspace;
-  uintptr_t up = (p + SPP_FLASH_ALIGN - 1) / SPP_FLASH_ALIGN * SPP_FLASH_ALIGN;
-  return (float *)(void *)((char *)workspace + (up - p));
-}
-
 int64_t spp_flash_block(int64_t asked, int64_t suits, int64_t tokens) {
   return spp_min64(spp_tile_pad(asked > 0 ? asked : suits), spp_max64(spp_tile_pad(tokens), SPP_TILE_PAD));
 }

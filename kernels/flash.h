@@ -3,41 +3,18 @@
 #define SPP_KERNELS_FLASH_H
 
 #include "kernels/attention.h"
+#include "kernels/scratch.h"
 #include "kernels/tile.h"
 
 #include <stdint.h>
 
 #define SPP_FLASH_LOG2E 1.44269504088896340736F
 #define SPP_FLASH_LN2   0.69314718055994530942
-#define SPP_FLASH_ALIGN 64 /* bytes: a cache line, and the widest vector */
 
 #define SPP_FLASH_INTERVAL_FLOATS (int64_t)(sizeof(struct spp_interval) / sizeof(float))
 
 /* Keys per tile where the mask cuts: short tiles waste less on invisible pairs. */
 #define SPP_FLASH_EDGE 32
-
-static inline int64_t spp_min64(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-static inline int64_t spp_max64(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
-/* Hands out pieces of a scratch area; with base NULL it only counts. */
-struct spp_carver {
-  float *base;
-  int64_t used; /* floats */
-};
-
-/* n floats, rounded up so that the next piece is aligned too. */
-static inline float *spp_carve(struct spp_carver *c, int64_t n) {
-  float *piece = c->base ? c->base + c->used : NULL;
-  c->used += spp_tile_pad(n);
-  return piece;
-}
-
-/* First aligned float of the caller's workspace. */
-float *spp_flash_align(void *workspace);
 
 /* Rows per tile: what was asked, else what suits the processor, no more than there are; padded. */
 int64_t spp_flash_block(int64_t asked, int64_t suits, int64_t tokens);

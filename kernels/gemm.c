@@ -1,7 +1,7 @@
 /* The only file that sees CBLAS. */
 #include "kernels/gemm.h"
 
-#include "kernels/flash.h"
+#include "kernels/scratch.h"
 #include "kernels/table.h"
 
 #include <stdio.h>
@@ -125,7 +125,7 @@ int64_t spp_gemm_workspace_bytes(const struct spp_gemm *g) {
 #else
   (void)g;
 #endif
-  return (int64_t)sizeof(float) * TILE_FLOATS + SPP_FLASH_ALIGN;
+  return (int64_t)sizeof(float) * TILE_FLOATS + SPP_SCRATCH_ALIGN;
 }
 
 enum spp_status spp_gemm(const struct spp_gemm *g, void *workspace, struct spp_diag *diag) {
@@ -139,7 +139,7 @@ enum spp_status spp_gemm(const struct spp_gemm *g, void *workspace, struct spp_d
     return SPP_OK;
   }
 #endif
-  tiled(g, spp_flash_align(workspace));
+  tiled(g, spp_scratch_align(workspace));
   return SPP_OK;
 }
 

@@ -114,6 +114,40 @@ static void every_variant_agrees_with_the_reference(void **state) {
     }
 }
 
+/* A ring keeps block results in fp32 while q, k, v stay bf16. Sums are fp32 in every variant; what may be
+ * rounded to bf16 are probabilities, each by 2^-9 at most, so the norm errs by less than 4e-3. */
+static void bf16_inputs_may_give_fp32_results(void **state) {
+  (void)state;
+  int count;
+  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  struct spp_attn_shape shape = {101, 101, 4, 2, 64, 0, {.kind = SPP_MASK_CAUSAL}};
+  struct attn_case want = {0};
+  for (int v = 0; v < count; v++) {
+    if (!spp_kernels_usable(all[v])) continue;
+    expect_note("%s", all[v]->name);
+    struct attn_case got = case_make(shape, SPP_STORE_BF16);
+    struct spp_rows *results[] = {&got.out, &got.dq, &got.dk, &got.dv};
+    for (int i = 0; i < 4; i++) {
+      free(results[i]->data);
+      *results[i] = case_rows(101, i < 2 ? 256 : 128, i, SPP_STORE_F32, 9);
+    }
+    case_forward(all[v], &got, (struct spp_attn_options){0});
+    spp_attn_delta(all[v], &got.shape, got.dout, got.out, got.delta);
+    case_backward(all[v], &got, (struct spp_attn_options){0});
+    if (v == 0) {
+      want = got;
+      continue;
+    }
+    double bound = all[v]->tile_bf16 ? 4e-3 : 1e-5;
+    expect_near(case_error(&got.out, &want.out, 101, 256), 0.0, bound);
+    expect_near(case_error(&got.dq, &want.dq, 101, 256), 0.0, bound);
+    expect_near(case_error(&got.dk, &want.dk, 101, 128), 0.0, bound);
+    expect_near(case_error(&got.dv, &want.dv, 101, 128), 0.0, bound);
+    case_free(&got);
+  }
+  case_free(&want);
+}
+
 static void rows_without_keys_give_zero_and_minus_infinity(void **state) {
   (void)state;
   int count;
@@ -280,6 +314,7 @@ static void flops_count_visible_pairs(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_variant_agrees_with_the_reference),
+      cmocka_unit_test(bf16_inputs_may_give_fp32_results),
       cmocka_unit_test(rows_without_keys_give_zero_and_minus_infinity),
       cmocka_unit_test(a_future_token_never_changes_the_past),
       cmocka_unit_test(results_do_not_depend_on_block_sizes),

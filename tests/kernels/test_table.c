@@ -1,4 +1,5 @@
 /* The table of variants. */
+#include "kernels/gemm.h"
 #include "kernels/table.h"
 #include "tests/expect.h"
 
@@ -40,6 +41,15 @@ static void an_unknown_name_lists_the_known(void **state) {
   expect_true(!kernels);
 }
 
+static void the_description_names_variant_and_matrix_product(void **state) {
+  (void)state;
+  char text[256] = "", gemm[128] = "";
+  spp_gemm_describe(gemm, sizeof gemm);
+  spp_kernels_describe(spp_kernels_best(), text, sizeof text);
+  expect_has(text, spp_kernels_best()->name);
+  expect_has(text, gemm);
+}
+
 static void a_row_that_cannot_run_says_why(void **state) {
   (void)state;
   int count;
@@ -59,6 +69,7 @@ int main(void) {
       cmocka_unit_test(reference_and_portable_run_everywhere),
       cmocka_unit_test(the_best_is_usable_and_not_the_reference),
       cmocka_unit_test(an_unknown_name_lists_the_known),
+      cmocka_unit_test(the_description_names_variant_and_matrix_product),
       cmocka_unit_test(a_row_that_cannot_run_says_why),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

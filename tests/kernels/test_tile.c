@@ -22,7 +22,7 @@ static void exp2_keeps_its_error_bound(void **state) {
     all[v]->tile->exp2(N, x, y);
     for (int i = 0; i < N; i++) {
       expect_note("%s, 2^%.9g", all[v]->name, (double)x[i]);
-      expect_rel((double)y[i], exp2((double)x[i]), 2.5e-7);
+      expect_rel((double)y[i], exp2((double)x[i]), 1.2e-7);
     }
   }
 }
