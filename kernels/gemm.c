@@ -72,7 +72,7 @@ static bool all_fp32(const struct spp_gemm *g) {
 
 static void set_threads(int threads) {
 #ifdef OPENBLAS_VERSION
-  if (threads > 0) openblas_set_num_threads(threads);
+  if (threads > 0 && threads != openblas_get_num_threads()) openblas_set_num_threads(threads);
 #else
   (void)threads;
 #endif

@@ -24,7 +24,7 @@ struct spp_gemm {
   int64_t m, n, k;
   float alpha, beta;
   struct spp_matrix a, b, c;
-  int threads; /* of the library; 0 leaves its setting */
+  int threads; /* of the library, a setting of the whole process; 0 leaves it */
 };
 
 /* Bytes of scratch the product needs: 0 when everything is fp32 and the build has CBLAS. */
