@@ -58,3 +58,16 @@ endif()
 add_custom_target(uninstall
   COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
           -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake)
+
+# The manual page is what the built program says of itself; completions ask the program.
+if(TARGET spplan)
+  set(spp_man ${PROJECT_BINARY_DIR}/spplan.1)
+  add_custom_command(OUTPUT ${spp_man} DEPENDS spplan VERBATIM
+    COMMAND sh -c "\"$1\" --help-man >\"$2\"" sh $<TARGET_FILE:spplan> ${spp_man})
+  add_custom_target(man ALL DEPENDS ${spp_man})
+  install(FILES ${spp_man} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES cmake/completions/spplan.bash RENAME spplan
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES cmake/completions/_spplan DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES cmake/completions/spplan.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()

@@ -70,4 +70,5 @@ if [ -x "$prefix/bin/spplan" ]; then
   grep -qF "$(value CMAKE_PROJECT_VERSION)" "$work/version.txt" ||
     { echo "--version prints '$(head -1 "$work/version.txt")', without $(value CMAKE_PROJECT_VERSION)"; exit 1; }
   echo "program: $(head -1 "$work/version.txt")"
+  grep -q '^\.TH SPPLAN 1 ' "$prefix/share/man/man1/spplan.1" || { echo "no manual page"; exit 1; }
 fi
