@@ -69,6 +69,9 @@ struct spp_norm_tensors {
 void spp_kept_norm(const struct spp_layer_view *v, const struct spp_norm_tensors *names, enum spp_block block,
                    unsigned modules, int64_t rows, int64_t width, int64_t vectors);
 
+/* Does a norm keep its input as it came (one kernel), not an fp32 copy? */
+bool spp_norm_keeps_input(const struct spp_job *job);
+
 /* LoRA: does the linear behind `targets` keep its own input? Trained weights do; a frozen weight never does,
  * but its adapter does when it reads the very same tensor (no dropout, no cast). */
 bool spp_keeps_input(const struct spp_job *job, const struct spp_layout *layout, unsigned targets);

@@ -12,6 +12,7 @@ static const struct spp_tensor out_sharded =
     KEPT("o_proj input", "sequence-sharded copy made by the all-to-all");
 static const struct spp_tensor out_low = KEPT("o_proj input in 8 bit", "gradient of o_proj");
 static const struct spp_tensor out_cut = KEPT("o_proj input", "copy without the padding of v");
+static const struct spp_tensor out_copied = KEPT("o_proj input", "copy into the order of tokens");
 static const struct spp_tensor masks =
     KEPT("ring half-index masks", "two bool masks of the packed sequences");
 static const struct spp_tensor probs32 = KEPT("attention probabilities, fp32", "softmax backward");
@@ -65,17 +66,36 @@ static void keep_score_matrices(const struct spp_layer_view *v) {
   const struct spp_geometry *g = v->g;
   int64_t heads = spp_ceil_div(g->heads_local, g->su);
   int64_t rows = spp_sat_mul(spp_sat_mul(g->sequences, heads), g->padded_tokens);
-  if (v->job->kernels == SPP_KERNELS_EAGER && v->act != SPP_DTYPE_FP32)
+  bool casts = v->act != SPP_DTYPE_FP32 && !v->job->arch->attention_sinks; /* gpt-oss: softmax in 16 bit */
+  if (v->job->kernels == SPP_KERNELS_EAGER && casts)
     spp_kept_append(v, &probs32, SPP_BLOCK_ATTENTION, SPP_RC_CORE_ATTN, SPP_DTYPE_FP32, rows,
                     g->padded_tokens);
   spp_kept_append(v, &probs, SPP_BLOCK_ATTENTION, SPP_RC_CORE_ATTN, v->act, rows, g->padded_tokens);
 }
 
-static void keep_eager(const struct spp_layer_view *v, int64_t v_width, int64_t o_width) {
+/* What the model code of transformers keeps beyond plain operators; Megatron's does not, and an all-to-all
+ * makes its own copies. */
+static bool family_keeps(const struct spp_layer_view *v, unsigned flag) {
+  return (v->job->arch->keeps & flag) && v->g->su == 1 &&
+         v->job->framework->sharding != SPP_SHARDING_MEGATRON;
+}
+
+/* v as a view keeps the storage it looks at: the joined q, k, v product, or kv_b's output with the keys'
+ * part. */
+static int64_t value_width(const struct spp_layer_view *v) {
+  const struct spp_geometry *g = v->g;
+  const struct spp_arch *a = v->job->arch;
+  bool mla = a->attention == SPP_ATTENTION_MLA, copies = v->job->framework->sharding == SPP_SHARDING_MEGATRON;
+  if (mla && g->su == 1 && !copies) return g->heads_local * (a->qk_nope_dim + a->v_head_dim);
+  if (family_keeps(v, SPP_KEEPS_QKV_WHOLE)) return g->q_width + g->k_width + g->v_width;
+  return g->v_width * g->kv_repeat;
+}
+
+static void keep_eager(const struct spp_layer_view *v, int64_t o_width) {
   bool repeats = v->g->kv_heads_local < v->g->heads_local;
   keep(v, &query, 0, v->g->q_width);
   keep(v, &key, 0, repeats ? v->g->q_width : v->g->k_width);
-  keep(v, &value, 0, repeats ? v->g->o_width : v_width);
+  keep(v, &value, 0, repeats ? v->g->o_width : value_width(v));
   keep_score_matrices(v);
   if (v->gemm_in != v->act || keeps_o_input(v))
     spp_kept_append(v, &out, SPP_BLOCK_ATTENTION, 0, v->gemm_in, v->g->tokens, o_width);
@@ -95,13 +115,14 @@ static void keep_gqa(const struct spp_layer_view *v) {
   const struct spp_geometry *g = v->g;
   keep_qk_norm(v);
   if (v->job->attention == SPP_ATTN_EAGER) {
-    keep_eager(v, g->v_width, g->o_width);
+    keep_eager(v, g->o_width);
     return;
   }
   keep(v, &query, 0, g->q_width);
   keep(v, &key, 0, g->k_width * g->kv_repeat);
-  keep(v, &value, 0, g->v_width * g->kv_repeat);
+  keep(v, &value, 0, value_width(v));
   keep_output(v, g->o_width);
+  if (family_keeps(v, SPP_KEEPS_OUTPUT_COPY) && keeps_o_input(v)) keep(v, &out_copied, 0, g->o_width);
   keep_lse(v);
   if (v->job->packing && g->sr > 1 && v->job->ring_impl == SPP_RING_SWIFT &&
       v->layout->sp_kind != SPP_SP_ALLGATHER) /* zigzag_ring_attn.py, more than one document */
@@ -133,16 +154,15 @@ static void keep_mla(const struct spp_layer_view *v) {
   const unsigned up = SPP_RC_MLA_UP_PROJ;
   keep_latents(v);
   if (v->job->attention == SPP_ATTN_EAGER) {
-    keep_eager(v, g->v_width, g->o_width);
+    keep_eager(v, g->o_width);
     return;
   }
   keep(v, &query, up, g->q_width);
   keep(v, &key, up, g->k_width);
-  keep(v, &value, up, padded ? g->k_width : g->v_width);
+  keep(v, &value, up, padded ? g->k_width : value_width(v));
   if (padded) {
     keep(v, &out, 0, g->q_width);
-    if (keeps_o_input(v)) keep(v, &out_cut, 0, g->o_width);
-    if (g->su > 1 && keeps_o_input(v)) keep(v, &out_sharded, 0, g->o_width);
+    if (keeps_o_input(v)) keep(v, g->su > 1 ? &out_sharded : &out_cut, 0, g->o_width);
   } else {
     keep_output(v, g->o_width);
   }

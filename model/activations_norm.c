@@ -25,28 +25,36 @@ static bool rms(const struct spp_arch *arch) {
   return arch->norm == SPP_NORM_RMS;
 }
 
-/* Gemma multiplies by (1 + weight) in fp32, so the normalised copy stays fp32 (transformers models/gemma2,
- * gemma3: the families with a norm before and after each block). */
+/* Gemma multiplies by (1 + weight), OLMo 2 and gpt-oss by the weight, before they cast back; Cohere writes
+ * LayerNorm out in fp32. */
 static bool scales_in_fp32(const struct spp_arch *arch) {
-  return rms(arch) && arch->norms_per_layer >= 4;
+  return (arch->keeps & SPP_KEEPS_NORM_FP32) != 0;
 }
 
-static bool fused(const struct spp_job *job) {
-  return job->kernels == SPP_KERNELS_FUSED || !rms(job->arch);
+/* torch layer_norm is one kernel even where nothing else is fused. */
+static bool one_kernel(const struct spp_job *job) {
+  return job->kernels == SPP_KERNELS_FUSED || !(rms(job->arch) || scales_in_fp32(job->arch));
+}
+
+/* OLMo (1) has no norm weight and casts up before the kernel. */
+bool spp_norm_keeps_input(const struct spp_job *job) {
+  return one_kernel(job) && (job->arch->norm != SPP_NORM_NO_WEIGHT || job->kernels == SPP_KERNELS_FUSED);
 }
 
 /* Eager RMSNorm (transformers modeling_llama.py): fp32 copy of the input (pow and mul), rsqrt, and the
  * normalised x when the weight is trained. One fused kernel (torch layer_norm, Liger, TE): the input itself
- * and fp32 statistics. */
+ * and fp32 statistics: rstd, and the mean for LayerNorm. */
 void spp_kept_norm(const struct spp_layer_view *v, const struct spp_norm_tensors *names, enum spp_block block,
                    unsigned modules, int64_t rows, int64_t width, int64_t vectors) {
   const struct spp_arch *arch = v->job->arch;
-  bool one_kernel = fused(v->job);
-  int64_t stats = rms(arch) ? 1 : 2; /* LayerNorm: mean and rstd */
-  spp_kept_append(v, names->input, block, modules, one_kernel ? v->act : SPP_DTYPE_FP32, rows, width);
-  if (!one_kernel && !spp_job_has_adapters(v->job))
-    spp_kept_append(v, names->scaled, block, modules, scales_in_fp32(arch) ? SPP_DTYPE_FP32 : v->act, rows,
-                    width);
+  bool whole = one_kernel(v->job);
+  enum spp_dtype scaled = scales_in_fp32(arch) ? SPP_DTYPE_FP32 : v->act;
+  spp_kept_append(v, names->input, block, modules, spp_norm_keeps_input(v->job) ? v->act : SPP_DTYPE_FP32,
+                  rows, width);
+  if (!whole && !rms(arch)) spp_kept_append(v, names->scaled, block, modules, SPP_DTYPE_FP32, rows, width);
+  if (!whole && !spp_job_has_adapters(v->job))
+    spp_kept_append(v, names->scaled, block, modules, scaled, rows, width);
+  int64_t stats = rms(arch) || !whole ? 1 : 2;
   spp_kept_append(v, names->stats, block, modules, SPP_DTYPE_FP32, rows, stats * vectors);
 }
 
@@ -75,7 +83,7 @@ void spp_kept_norms(const struct spp_layer_view *v) {
   spp_kept_norm(v, &norm1, SPP_BLOCK_NORM1, 0, rows, h, 1);
   output(v, &norm1_output, SPP_BLOCK_ATTENTION, single ? qkv | mlp : qkv);
   if (single) return;
-  if (a->parallel_block && fused(v->job)) /* the second norm reads the same storage */
+  if (a->parallel_block && spp_norm_keeps_input(v->job)) /* the second norm reads the same storage */
     spp_kept_append(v, &norm2_stats, SPP_BLOCK_NORM2, 0, SPP_DTYPE_FP32, rows, rms(a) ? 1 : 2);
   else
     spp_kept_norm(v, &norm2, SPP_BLOCK_NORM2, 0, rows, h, 1);

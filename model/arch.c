@@ -139,6 +139,7 @@ static void read_scalars(struct spp_arch_reader *r) {
   a->norms_per_layer = f->norms_per_layer;
   a->parallel_block = f->parallel;
   a->mlp = f->mlp;
+  a->keeps = spp_arch_keeps(f->model_type);
   a->tied = read_tied(r);
   a->qkv_bias = spp_arch_read_switch(r, &f->qkv_bias);
   a->o_bias = spp_arch_read_switch(r, &f->o_bias);

@@ -24,6 +24,17 @@ enum spp_vision_kind {
   SPP_VISION_LLAMA4
 };
 
+/* What the family's Hugging Face code keeps for backward beyond the plain operators, with eager kernels. */
+enum spp_keeps {
+  SPP_KEEPS_NORM_FP32 = 1 << 0,   /* the norm scales before it casts back: its normalised copy stays fp32
+                                     (LayerNorm: written out in fp32, with a centred copy too) */
+  SPP_KEEPS_QKV_WHOLE = 1 << 1,   /* v is a view of the joined q, k, v product, all of which stays */
+  SPP_KEEPS_OUTPUT_COPY = 1 << 2, /* q is joined from a rotated and a plain part: o_proj's input is a copy */
+  SPP_KEEPS_GELU_STEPS = 1 << 3,  /* tanh GELU written out: four tensors instead of its input */
+  SPP_KEEPS_ROUTER_FP32 = 1 << 4, /* the router multiplies an fp32 copy of its input */
+  SPP_KEEPS_GLU_STEPS = 1 << 5    /* clamped gate written out: three tensors more */
+};
+
 /* One weight tensor of a layer (or of the model outside the layers). Everything that depends on
  * parameters (counts, TP shards, LoRA, quantisation, optimizer states) is a sum over such rows. */
 enum spp_weight_role {
@@ -95,6 +106,7 @@ struct spp_arch {
   int norms_per_layer; /* norms of width hidden in one layer: 2, 4 (Gemma 2/3), 1 (parallel attention) */
   bool parallel_block; /* attention and MLP read the same norm output */
   enum spp_mlp_kind mlp;
+  unsigned keeps;            /* SPP_KEEPS_* */
   int64_t learned_positions; /* rows of a learned position table, 0 = none */
   bool logit_softcap, attention_softcap;
 

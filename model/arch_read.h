@@ -102,4 +102,7 @@ void spp_arch_build_weights(struct spp_arch_reader *reader);
 struct spp_weight *spp_arch_add_outer(struct spp_arch *arch, const char *name, enum spp_weight_role role,
                                       enum spp_tp_split split, int64_t rows, int64_t cols);
 
+/* SPP_KEEPS_* of a family. */
+unsigned spp_arch_keeps(const char *model_type);
+
 #endif

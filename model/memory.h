@@ -73,6 +73,7 @@ struct spp_ledger {
 struct spp_memory_sum {
   int64_t always[SPP_PART_COUNT];
   int64_t moment[SPP_MOMENT_COUNT][SPP_PART_COUNT];
+  int64_t always_total, moment_total[SPP_MOMENT_COUNT]; /* the same over all parts */
   int64_t stage;
   struct spp_ledger *ledger; /* NULL on the search's path */
 };

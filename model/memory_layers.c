@@ -55,7 +55,7 @@ static void add_whole(const struct spp_memory_stage *s, const struct spp_kept_li
 /* A norm of one kernel keeps its input, which for the first norm is the checkpoint itself. */
 static bool is_layer_input(const struct spp_memory_view *v, const struct spp_kept *k) {
   return k->block == SPP_BLOCK_NORM1 && k->dtype == v->act && k->cols == v->job->arch->hidden &&
-         k->rows == v->g->stream_tokens && v->job->kernels == SPP_KERNELS_FUSED;
+         spp_norm_keeps_input(v->job);
 }
 
 static int64_t recompute_unit(const struct spp_layout *layout) {

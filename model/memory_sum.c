@@ -74,37 +74,46 @@ static void note(struct spp_ledger *ledger, const struct spp_ledger_entry *entry
   ledger->entries[ledger->count++] = *entry;
 }
 
+static int lowest_bit(unsigned bits) {
+#if defined(__GNUC__)
+  return __builtin_ctz(bits);
+#else
+  int i = 0;
+  while (!(bits >> i & 1u)) i++;
+  return i;
+#endif
+}
+
 static void account(struct spp_memory_sum *sum, enum spp_part part, unsigned live, int64_t bytes) {
   if (live == SPP_LIVE_ALWAYS) {
     sum->always[part] = spp_sat_add(sum->always[part], bytes);
+    sum->always_total = spp_sat_add(sum->always_total, bytes);
     return;
   }
-  for (int m = 0; m < SPP_MOMENT_COUNT; m++)
-    if (live & SPP_LIVE(m)) sum->moment[m][part] = spp_sat_add(sum->moment[m][part], bytes);
-}
-
-static void emit(struct spp_memory_sum *sum, const struct spp_ledger_entry *entry) {
-  if (entry->bytes == 0 || entry->live == 0) return;
-  account(sum, entry->tensor->part, entry->live, entry->bytes);
-  if (sum->ledger) note(sum->ledger, entry);
+  for (; live; live &= live - 1) {
+    int m = lowest_bit(live);
+    sum->moment[m][part] = spp_sat_add(sum->moment[m][part], bytes);
+    sum->moment_total[m] = spp_sat_add(sum->moment_total[m], bytes);
+  }
 }
 
 void spp_memory_add(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live,
                     enum spp_dtype dtype, int64_t rows, int64_t cols, int64_t copies) {
-  struct spp_ledger_entry entry = {tensor, dtype, rows, cols, copies, 0, live, sum->stage};
-  entry.bytes = spp_sat_mul(spp_sat_mul(spp_sat_mul(rows, cols), copies), spp_dtype_bytes(dtype));
-  emit(sum, &entry);
+  int64_t bytes = spp_sat_mul(spp_sat_mul(spp_sat_mul(rows, cols), copies), spp_dtype_bytes(dtype));
+  if (bytes == 0 || live == 0) return;
+  account(sum, tensor->part, live, bytes);
+  if (sum->ledger)
+    note(sum->ledger, &(struct spp_ledger_entry){tensor, dtype, rows, cols, copies, bytes, live, sum->stage});
 }
 
 void spp_memory_add_bytes(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live,
                           int64_t bytes) {
-  struct spp_ledger_entry entry = {tensor, SPP_DTYPE_INT8, bytes, 1, 1, bytes, live, sum->stage};
-  emit(sum, &entry);
+  if (bytes == 0 || live == 0) return;
+  account(sum, tensor->part, live, bytes);
+  if (sum->ledger)
+    note(sum->ledger, &(struct spp_ledger_entry){tensor, SPP_DTYPE_INT8, bytes, 1, 1, bytes, live, sum->stage});
 }
 
 int64_t spp_memory_total(const struct spp_memory_sum *sum, enum spp_moment moment) {
-  int64_t total = 0;
-  for (int p = 0; p < SPP_PART_COUNT; p++)
-    total = spp_sat_add(total, spp_sat_add(sum->always[p], sum->moment[moment][p]));
-  return total;
+  return spp_sat_add(sum->always_total, sum->moment_total[moment]);
 }

@@ -158,8 +158,9 @@ static void latent_attention_matches_hooks_and_form(void **state) {
   jobs_predict(&f);
   expect_i64(f.memory.kept_bytes[0], 116736);
   /* a kernel that takes a narrow v: 4 nq D + 4 nq dv for q, k, v and out instead of 8 nq D + 2 nq dv, D 24,
-   * dv 16 */
+   * dv 16, and v a copy of its own */
   f.job.attention = SPP_ATTN_FA3;
+  f.framework.sharding = SPP_SHARDING_MEGATRON;
   jobs_predict(&f);
   expect_i64(f.memory.kept_bytes[0], 116736 - T * (8 * 8 * 24 + 2 * 8 * 16) + T * (4 * 8 * 24 + 4 * 8 * 16));
   jobs_close(&f);
