@@ -6,10 +6,10 @@
  */
 int64_t spp_layout_pad_tokens(const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_framework *f = job->framework;
-  int64_t sp = layout->ulysses * layout->ring, unit = 1;
-  if (sp > 1) unit = (layout->ring > 1 ? f->pad_ring : f->pad_ulysses) * sp;
+  int64_t sp = spp_layout_sp(layout), unit = 1;
+  if (sp > 1) unit = spp_sat_mul(layout->ring > 1 ? f->pad_ring : f->pad_ulysses, sp);
   if (unit < 1) unit = 1;
-  return f->pad_tp && layout->megatron_sp ? unit * layout->tp : unit;
+  return f->pad_tp && layout->megatron_sp ? spp_sat_mul(unit, layout->tp) : unit;
 }
 
 static bool pads_documents(const struct spp_framework *f, const struct spp_layout *layout) {
@@ -97,7 +97,7 @@ static void resolve_heads(const struct spp_job *job, struct spp_geometry *g) {
   g->ring_block_bytes = spp_sat_mul(spp_sat_mul(g->element_bytes, g->tokens),
                                     spp_sat_mul(g->k_width + g->v_width, g->kv_repeat));
   int64_t multiple = spp_max64(job->framework->vocab_multiple, 1);
-  g->vocab_local = spp_round_up(a->vocab, multiple * g->tp) / g->tp;
+  g->vocab_local = spp_round_up(a->vocab, spp_sat_mul(multiple, g->tp)) / g->tp;
 }
 
 void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *layout,

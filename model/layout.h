@@ -2,6 +2,7 @@
 #ifndef SPP_MODEL_LAYOUT_H
 #define SPP_MODEL_LAYOUT_H
 
+#include "base/num.h"
 #include "model/job.h"
 
 struct spp_layout {
@@ -32,9 +33,11 @@ struct spp_request {
 };
 void spp_request_clear(struct spp_request *request);
 
-static inline int64_t spp_layout_sp(const struct spp_layout *layout) { return layout->ulysses * layout->ring; }
+static inline int64_t spp_layout_sp(const struct spp_layout *layout) {
+  return spp_sat_mul(layout->ulysses, layout->ring);
+}
 static inline int64_t spp_layout_world(const struct spp_layout *layout) {
-  return layout->tp * layout->pp * layout->ulysses * layout->ring * layout->dp;
+  return spp_sat_mul(spp_sat_mul(layout->tp, layout->pp), spp_sat_mul(spp_layout_sp(layout), layout->dp));
 }
 
 /* Fill a layout from a request: framework defaults, the framework's own split of `sp`, dp = gpus / (tp pp sp),

@@ -53,7 +53,8 @@ RULE(moe_tp_sp) {
   return job->arch->experts > 0 && layout->ep > 1 && layout->tp > 1 && !layout->megatron_sp;
 }
 RULE(ep_shard) {
-  int64_t ranks = layout->dp / layout->dp_replicate * spp_layout_sp(layout) * layout->tp;
+  int64_t ranks =
+      spp_sat_mul(layout->dp / layout->dp_replicate, spp_sat_mul(spp_layout_sp(layout), layout->tp));
   return ranks % layout->ep != 0;
 }
 RULE(world_with_ep) {

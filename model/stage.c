@@ -7,12 +7,14 @@
 /* Layers split over `parts` equal pieces (stages, or stages x virtual chunks), the rest going where the
  * framework puts it. */
 struct split {
-  int64_t parts, base, rest, outer;
+  int64_t layers, parts, base, rest, outer;
   enum spp_stage_split where;
 };
 
 static struct split split_make(const struct spp_job *job, int64_t parts) {
-  struct split s = {.parts = parts, .outer = parts > 1 ? job->framework->stage_outer_layers : 0};
+  struct split s = {.layers = job->arch->layers,
+                    .parts = parts,
+                    .outer = parts > 1 ? job->framework->stage_outer_layers : 0};
   int64_t layers =
       job->arch->layers + 2 * s.outer; /* pytorch/torchtitan: embedding and head count as layers */
   s.base = layers / parts;
@@ -37,7 +39,7 @@ static int64_t split_first(const struct split *s, int64_t i) {
   int64_t first = i * s->base + split_extras(s, i);
   if (i > 0) first -= s->outer;
   if (i >= s->parts) first -= s->outer;
-  return spp_max64(first, 0);
+  return spp_min64(spp_max64(first, 0), s->layers);
 }
 
 /* Micro-batches alive at the peak, as num/den of all the stage's layers. Sources: NVIDIA/Megatron-LM

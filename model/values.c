@@ -41,7 +41,7 @@ typedef const struct spp_layout layout_arg;
   X(offload_params, spp_offload_params(layout->offload))                                                     \
   X(offload_activations, spp_offload_activations(layout->offload))                                           \
   X(gpus, job->gpus)                                                                                         \
-  X(world, spp_sat_mul(spp_sat_mul(layout->tp, layout->pp), spp_sat_mul(spp_layout_sp(layout), layout->dp))) \
+  X(world, spp_layout_world(layout))                                                                         \
   X(model_parallel, spp_sat_mul(spp_sat_mul(layout->tp, layout->pp), spp_layout_sp(layout)))                 \
   X(nodes, spp_max64(spp_ceil_div(job->gpus, value_node_gpus(job)), 1))                                      \
   X(nproc, spp_min64(job->gpus, value_node_gpus(job)))                                                       \
