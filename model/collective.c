@@ -110,3 +110,22 @@ double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *clu
   return network_latency_s(cluster, calib, op, &p) +
          larger(inside, network_s(cluster, calib, op, &p, sent_bytes));
 }
+
+double spp_relayed_exchange_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
+                              const struct spp_calib *calib, int64_t ranks, int64_t stride, double sent_bytes,
+                              double copies) {
+  struct spp_placement p;
+  spp_placement_resolve(gpu, cluster, ranks, stride, &p);
+  if (p.domains <= 1 || copies <= 1 || sent_bytes <= 0)
+    return spp_collective_s(gpu, cluster, calib, SPP_ALL_TO_ALL, ranks, stride, sent_bytes);
+  double k = (double)p.domains, q = (double)p.local, n = (double)p.ranks;
+  double whole = sent_bytes * n / (n - 1); /* every routed copy, those that stay included */
+  double crossing = whole / copies * (k - 1) * (1 - pow(1 - 1 / k, copies));
+  double inside = inside_s(gpu, cluster, calib, SPP_ALL_TO_ALL, &p, whole * (q - 1) / q);
+  /* Each crossing copy uses the share of its sender, as ring traffic between nodes does. */
+  const struct spp_collective_fit *fit = &calib->network[SPP_ALL_GATHER];
+  double rate =
+      fit->link_share * cluster->nic_bytes_per_s_per_gpu / larger(1, cluster->spine_oversubscription);
+  return network_latency_s(cluster, calib, SPP_ALL_TO_ALL, &p) +
+         larger(inside, rate > 0 ? crossing / rate : 0);
+}

@@ -24,4 +24,11 @@ double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *clu
                         const struct spp_calib *calib, enum spp_collective op, int64_t ranks, int64_t stride,
                         double sent_bytes);
 
+/* All-to-all of routed tokens by a dispatcher that sends a token once to each node and forwards it there to
+ * the experts that want it (deepseek-ai/DeepEP). copies: experts per token, spread evenly: of k nodes each is
+ * reached by 1 - (1 - 1/k)^copies of the tokens. sent_bytes as above. */
+double spp_relayed_exchange_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
+                              const struct spp_calib *calib, int64_t ranks, int64_t stride, double sent_bytes,
+                              double copies);
+
 #endif

@@ -7,16 +7,17 @@ enum { PROBABILITY_BYTES = 4 }; /* fp32 */
 static void emit_exchange(const struct spp_comm_context *c, const char *what, int64_t whole_bytes,
                           struct spp_pass_counts n, int64_t *layer_bytes) {
   int64_t ep = c->g->ep;
-  struct spp_comm_op op = {.op = SPP_ALL_TO_ALL,
-                           .what = what,
-                           .group = SPP_GROUP_EP,
-                           .ranks = ep,
-                           .stride = c->g->etp,
-                           .per = SPP_PER_LAYER,
-                           .message_bytes = whole_bytes / ep,
-                           .sent_bytes = spp_sat_mul(whole_bytes / ep, ep - 1),
-                           .messages = ep - 1,
-                           .overlap = c->job->framework->overlap_ep ? SPP_OVERLAP_GEMM : SPP_OVERLAP_NONE};
+  struct spp_comm_op op = {
+      .op = SPP_ALL_TO_ALL,
+      .what = what,
+      .group = SPP_GROUP_EP,
+      .ranks = ep,
+      .stride = c->g->etp,
+      .per = SPP_PER_LAYER,
+      .message_bytes = whole_bytes / ep,
+      .sent_bytes = spp_sat_mul(whole_bytes / ep, ep - 1),
+      .messages = ep - 1,
+      .overlap = c->job->framework->overlap_ep || c->job->overlap == 1 ? SPP_OVERLAP_GEMM : SPP_OVERLAP_NONE};
   spp_comm_emit_passes(c, op, n);
   *layer_bytes = spp_sat_add(*layer_bytes, op.sent_bytes);
 }

@@ -7,16 +7,17 @@ static struct spp_comm_op tp_op(const struct spp_comm_context *c, enum spp_colle
                                 int64_t whole_bytes, enum spp_per per) {
   int64_t tp = c->g->tp;
   int64_t once = spp_sat_mul(whole_bytes / tp, tp - 1); /* gather or scatter; a reduce is both */
-  return (struct spp_comm_op){.op = kind,
-                              .what = what,
-                              .group = SPP_GROUP_TP,
-                              .ranks = tp,
-                              .stride = 1,
-                              .per = per,
-                              .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
-                              .messages = 1,
-                              .message_bytes = whole_bytes,
-                              .overlap = c->job->framework->overlap_tp ? SPP_OVERLAP_GEMM : SPP_OVERLAP_NONE};
+  return (struct spp_comm_op){
+      .op = kind,
+      .what = what,
+      .group = SPP_GROUP_TP,
+      .ranks = tp,
+      .stride = 1,
+      .per = per,
+      .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
+      .messages = 1,
+      .message_bytes = whole_bytes,
+      .overlap = c->job->framework->overlap_tp || c->job->overlap == 1 ? SPP_OVERLAP_GEMM : SPP_OVERLAP_NONE};
 }
 
 static void emit_pass(const struct spp_comm_context *c, struct spp_comm_op op, enum spp_pass pass,
@@ -27,8 +28,9 @@ static void emit_pass(const struct spp_comm_context *c, struct spp_comm_op op, e
   if (layer_bytes) *layer_bytes = spp_sat_add(*layer_bytes, op.sent_bytes);
 }
 
-/* Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication (tensor_parallel/layers.py): the input's gather runs
- * beside the input-gradient product, the reduction of that gradient beside the weight-gradient product. */
+/* Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication (tensor_parallel/layers.py): the input's
+ * gather runs beside the input-gradient product, the reduction of that gradient beside the weight-gradient
+ * product. */
 static enum spp_overlap backward_overlap(const struct spp_comm_context *c, enum spp_overlap otherwise) {
   bool wgrad = c->job->method == SPP_METHOD_FULL || c->job->method == SPP_METHOD_GALORE;
   bool does = c->job->framework->sharding == SPP_SHARDING_MEGATRON && c->job->overlap != 0;

@@ -147,6 +147,7 @@ struct spp_framework {
   bool pad_tp;
   enum spp_pad_scope pad_scope;
   enum spp_stage_split stage_split;
+  bool stage_outer_if_uneven; /* embedding and head count as one layer each when the layers do not divide */
   int64_t stage_outer_layers; /* layers that embedding and head each count for when layers are split over stages */
 
   /* defaults */
@@ -185,6 +186,7 @@ struct spp_framework {
 
   /* time */
   bool overlap_grad_reduce, overlap_param_gather, overlap_tp, overlap_pp, overlap_ep;
+  bool ep_sends_once_per_node; /* the dispatcher forwards a token inside a node instead of sending it to each of its experts */
   double host_s_per_layer; /* host time to launch one layer's forward; a step cannot run faster than the host */
   double host_s_per_step;
   double comm_sm_slowdown; /* share added to compute that overlaps communication */

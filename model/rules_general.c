@@ -97,7 +97,9 @@ RULE(ep_world) {
 }
 
 RULE(stage_empty) {
-  return spp_sat_mul(layout->pp, layout->vpp) > job->arch->layers;
+  /* embedding and head may stand in for a layer each */
+  int64_t outer = job->framework->stage_outer_if_uneven ? 2 : 0;
+  return spp_sat_mul(layout->pp, layout->vpp) > job->arch->layers + outer;
 }
 RULE(vpp_without_pp) {
   return layout->vpp > 1 && layout->pp == 1;

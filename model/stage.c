@@ -15,6 +15,8 @@ static struct split split_make(const struct spp_job *job, int64_t parts) {
   struct split s = {.layers = job->arch->layers,
                     .parts = parts,
                     .outer = parts > 1 ? job->framework->stage_outer_layers : 0};
+  /* NVIDIA/Megatron-LM account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split */
+  if (parts > 1 && job->framework->stage_outer_if_uneven && job->arch->layers % parts != 0) s.outer = 1;
   int64_t layers =
       job->arch->layers + 2 * s.outer; /* pytorch/torchtitan: embedding and head count as layers */
   s.base = layers / parts;

@@ -33,6 +33,9 @@ static double event_s(const struct spp_timing_context *c, const struct spp_comm_
   double pieces = 1;
   if (op->group == SPP_GROUP_RING && op->op == SPP_SEND_RECV) pieces = (double)ring_hops(c, op);
   if (op->group == SPP_GROUP_DP) pieces = state_pieces(c, op, layers);
+  if (op->group == SPP_GROUP_EP && op->op == SPP_ALL_TO_ALL && job->framework->ep_sends_once_per_node)
+    return spp_relayed_exchange_s(job->gpu, job->cluster, job->calib, op->ranks, op->stride,
+                                  (double)op->sent_bytes, (double)job->arch->experts_per_token);
   return pieces * spp_collective_s(job->gpu, job->cluster, job->calib, op->op, op->ranks, op->stride,
                                    (double)op->sent_bytes / pieces);
 }

@@ -49,7 +49,9 @@ static void read_measured(struct spp_json record, struct spp_run *run) {
 static enum spp_dtype read_dtype(const char *precision) {
   if (spp_text_contains(precision, "fp8 weights") || spp_text_contains(precision, "int4"))
     return SPP_DTYPE_BF16;
-  if (spp_text_contains(precision, "fp8") || spp_text_contains(precision, "float8")) return SPP_DTYPE_FP8;
+  if (spp_text_contains(precision, "fp8") || spp_text_contains(precision, "float8") ||
+      spp_text_contains(precision, "fp4")) /* FP4 recipes keep FP8-class casts and 16-bit layers */
+    return SPP_DTYPE_FP8;
   if (spp_text_contains(precision, "bf16")) return SPP_DTYPE_BF16;
   if (spp_text_contains(precision, "fp16")) return SPP_DTYPE_FP16;
   return spp_text_contains(precision, "fp32") ? SPP_DTYPE_FP32 : SPP_DTYPE_BF16;
@@ -140,6 +142,7 @@ static void read_parallel(struct spp_json record, struct spp_run *run) {
   q->pp = degree(record, "pp");
   q->vpp = degree(record, "vpp");
   q->ep = degree(record, "ep");
+  if (q->ep > 1) q->etp = degree(record, "etp"); /* recipes that name EP keep their experts whole */
   int64_t cp = degree(record, "cp");
   const char *kind = spp_record_text(spp_json_get(record, "parallel"), "cp_kind");
   int found = spp_words_find(SPP_WORDS_SP_KIND, kind);
@@ -261,12 +264,13 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
   run->spec.mode = run->inference ? SPP_MODE_INFER : SPP_MODE_TRAIN;
   run->spec.dtype = (int)read_dtype(spp_record_text(record, "precision"));
   run->spec.attention = read_attention(spp_record_text(record, "attention"));
-  run->spec.packing = 1;
   read_recompute(record, run);
   read_offload(spp_record_text(record, "offload"), run);
   read_lora(record, run);
   status = spp_corpus_model(reader, record, run, diag);
   if (status == SPP_OK && !run->skip) status = read_framework(reader, record, run, diag);
+  if (run->framework)
+    run->spec.packing = run->framework->ring_needs_packing; /* rows are full length anyway */
   if (status == SPP_OK && !run->skip) status = spp_reading_settings(reader, record, run, diag);
   return status;
 }
