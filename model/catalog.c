@@ -74,14 +74,32 @@ static enum spp_status refuse_ambiguous(const struct spp_catalog *catalog, const
   return spp_diag_set(diag, SPP_ERR_USAGE, NULL, hint, "%s name '%s' is ambiguous", catalog->thing, name);
 }
 
+/* Names, then short aliases, in an array in arena: what a mistyped word may have meant. NULL when memory is
+ * out. */
+static const char **candidates(struct spp_json aliases, const char *const *names, int count,
+                               struct spp_arena *arena, int *total) {
+  const char **all = spp_arena_array(arena, (size_t)(count + spp_json_size(aliases)) + 1, sizeof *all);
+  if (!all) return NULL;
+  memcpy(all, names, (size_t)count * sizeof *all);
+  *total = count;
+  for (struct spp_json v = spp_json_first(aliases); spp_json_kind(v) != SPP_JSON_ABSENT; v = spp_json_next(v))
+    if (!strchr(spp_json_own_key(v), '/')) all[(*total)++] = spp_arena_strdup(arena, spp_json_own_key(v));
+  for (int i = count; i < *total; i++)
+    if (!all[i]) return NULL;
+  return all;
+}
+
 static enum spp_status refuse_unknown(const struct spp_catalog *catalog, const char *name,
-                                      const char *const *names, int count, struct spp_diag *diag) {
+                                      const char *const *names, int count, struct spp_json aliases,
+                                      struct spp_arena *arena, struct spp_diag *diag) {
   const char *starts[MAX_SHOWN + 1];
-  int n = 0;
+  int n = 0, total;
   for (int i = 0; i < count && n <= MAX_SHOWN; i++)
     if (name[0] && has_prefix(names[i], name)) starts[n++] = names[i];
   if (n > 1) return refuse_ambiguous(catalog, name, starts, n, diag);
-  const char *near = n == 1 ? starts[0] : spp_suggest(name, names, count);
+  const char **all = candidates(aliases, names, count, arena, &total);
+  if (!all) return spp_diag_oom(diag);
+  const char *near = n == 1 ? starts[0] : spp_suggest(name, all, total);
   char hint[300];
   if (near)
     snprintf(hint, sizeof hint, "did you mean %s? `spplan list %s` names them all", near, catalog->folder);
@@ -152,10 +170,10 @@ static bool cut_suffix(struct spp_json suffixes, char *word) {
   return false;
 }
 
-/* The file name behind a name or alias; NULL when there is none. */
+/* The file name behind a name or alias. */
 static enum spp_status resolve_name(const struct spp_catalog *catalog, const char *config_dir,
-                                    const char *const *names, int count, const char *word, const char **found,
-                                    struct spp_diag *diag) {
+                                    const char *const *names, int count, const char *word,
+                                    struct spp_arena *arena, const char **found, struct spp_diag *diag) {
   char path[1024], shorter[MAX_NAME + 1];
   snprintf(path, sizeof path, "%s/aliases.json", config_dir);
   struct spp_json_doc *doc;
@@ -167,6 +185,7 @@ static enum spp_status resolve_name(const struct spp_catalog *catalog, const cha
   status = find_either(catalog, aliases, names, count, word, found, diag);
   while (status == SPP_OK && !*found && cut_suffix(suffixes, shorter))
     status = find_either(catalog, aliases, names, count, shorter, found, diag);
+  if (status == SPP_OK && !*found) status = refuse_unknown(catalog, word, names, count, aliases, arena, diag);
   spp_json_free(doc);
   return status;
 }
@@ -198,9 +217,8 @@ enum spp_status spp_catalog_find(const struct spp_catalog *catalog, const char *
   found = find_name(names, count, name);
   if (!found) status = resolve_path(catalog, name, arena, &file, diag);
   if (status == SPP_OK && !found && !file)
-    status = resolve_name(catalog, config_dir, names, count, name, &found, diag);
+    status = resolve_name(catalog, config_dir, names, count, name, arena, &found, diag);
   if (status != SPP_OK) return status;
-  if (!found && !file) return refuse_unknown(catalog, name, names, count, diag);
   if (found) file = spp_arena_printf(arena, "%s/%s/%s.json", config_dir, catalog->folder, found);
   if (!file) return spp_diag_oom(diag);
   *path = file;
