@@ -120,11 +120,18 @@ static bool compare(double found, enum op op, double wanted) {
   return false;
 }
 
+static const char *op_text(enum op op) {
+  for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+    if (ops[i].op == op) return ops[i].text;
+  return "?";
+}
+
 static enum spp_status verdict(const struct expression *e, bool holds, const char *found,
                                struct spp_diag *diag) {
+  char hint[160];
   if (holds) return SPP_OK;
-  return spp_diag_set(diag, SPP_ERR_TOLERANCE, e->path, "the answer does not satisfy --assert",
-                      "assertion is false: it is %s", found);
+  snprintf(hint, sizeof hint, "--assert asks for %s %s", op_text(e->op), e->value);
+  return spp_diag_set(diag, SPP_ERR_TOLERANCE, e->path, hint, "assertion is false: it is %s", found);
 }
 
 static enum spp_status check_number(const struct expression *e, struct spp_json value,

@@ -22,7 +22,7 @@ const struct spp_command spp_commands[] = {
       {"Where the memory goes, tensor by tensor",
        "spplan predict --model qwen7b --seq 32k --gpus 8 --sp 4 --explain memory"},
       {"A check for a script",
-       "spplan predict --model qwen7b --seq 32k --gpus 8 --assert 'memory.device_bytes<75GiB' -q"}},
+       "spplan predict --model qwen7b --seq 32k --gpus 8 --sp 4 --assert 'memory.device_bytes<75GiB' -q"}},
      spp_run_predict},
     {"compare",
      SPP_CMD_COMPARE,

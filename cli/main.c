@@ -64,9 +64,21 @@ static enum spp_status run(struct spp_cli *cli, int argc, char **argv, struct sp
   return answer_meta(cli, &status, diag) ? status : cli->command->run(cli, diag);
 }
 
+/* Every message says what, where and what to do: where the one who noticed left that open, by the kind of
+ * fault. */
 static void complain(const struct spp_diag *diag) {
+  struct spp_diag whole = *diag;
   char message[1100];
-  if (diag->what[0]) fprintf(stderr, "spplan: %s\n", spp_diag_format(diag, message, sizeof message));
+  if (!diag->what[0]) return;
+  if (!whole.where[0])
+    snprintf(whole.where, sizeof whole.where, "%s",
+             diag->status == SPP_ERR_USAGE ? "command line" : "spplan");
+  if (!whole.hint[0])
+    snprintf(whole.hint, sizeof whole.hint, "%s",
+             diag->status == SPP_ERR_USAGE   ? "'spplan --help' explains the options"
+             : diag->status == SPP_ERR_INPUT ? "correct the file or name another"
+                                             : "please report this");
+  fprintf(stderr, "spplan: %s\n", spp_diag_format(&whole, message, sizeof message));
 }
 
 static int no_arguments(void) {

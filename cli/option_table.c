@@ -1,6 +1,6 @@
 /* The option table. Words of an enum come from the function that names it, so a new enum value needs nothing
  * here. */
-#include <math.h>
+#include <string.h>
 
 #include "cli/options.h"
 #include "planner/search.h"
@@ -23,12 +23,24 @@ WORDS_OF(schedule_word, spp_schedule, spp_schedule_name, SPP_SCHEDULE_COUNT)
 WORDS_OF(kernels_word, spp_kernels, spp_kernels_name, SPP_KERNELS_FUSED + 1)
 WORDS_OF(quant_word, spp_quant, spp_quant_name, SPP_QUANT_COUNT)
 
-/* --loss takes what the user wants done with the logits, or the exact path a framework implements. */
+/* --loss takes what the user wants done with the logits, or the exact path a framework implements. A word
+ * that is both means the first. */
+static bool is_loss_choice(const char *word) {
+  for (int i = 0; i < SPP_LOSS_CHOICE_COUNT; i++)
+    if (strcmp(word, spp_loss_choice_name((enum spp_loss_choice)i)) == 0) return true;
+  return false;
+}
 static const char *loss_word(int i, int *value) {
   *value = i;
   if (i < SPP_LOSS_CHOICE_COUNT) return spp_loss_choice_name((enum spp_loss_choice)i);
   i -= SPP_LOSS_CHOICE_COUNT;
-  return i < SPP_LOSS_PATH_COUNT ? spp_loss_path_name((enum spp_loss_path)i) : NULL;
+  for (int path = 0; path < SPP_LOSS_PATH_COUNT; path++) {
+    const char *word = spp_loss_path_name((enum spp_loss_path)path);
+    if (is_loss_choice(word) || i-- > 0) continue;
+    *value = SPP_LOSS_CHOICE_COUNT + path;
+    return word;
+  }
+  return NULL;
 }
 
 static const char *recompute_module_word(int i, int *value) {

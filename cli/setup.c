@@ -32,6 +32,13 @@ static enum spp_status check_needs(const struct spp_args *args, unsigned needs, 
   return SPP_OK;
 }
 
+/* A name that was not found says where it was given. */
+static enum spp_status placed(enum spp_status status, const char *option, struct spp_diag *diag) {
+  if (status == SPP_ERR_USAGE && diag && !diag->where[0])
+    snprintf(diag->where, sizeof diag->where, "--%s", option);
+  return status;
+}
+
 /* ---- hardware ---- */
 
 static enum spp_status choose_gpu(struct spp_cli *cli, const char **name, struct spp_setup *setup,
@@ -73,10 +80,12 @@ static enum spp_status load_hardware(struct spp_cli *cli, struct spp_args *args,
   const char *name = args->gpu;
   enum spp_status status;
   if (!name && (status = choose_gpu(cli, &name, setup, diag)) != SPP_OK) return status;
-  if ((status = spp_gpu_load(cli->config_dir, name, &cli->arena, &args->spec.gpu, diag)) != SPP_OK)
+  if ((status = placed(spp_gpu_load(cli->config_dir, name, &cli->arena, &args->spec.gpu, diag), "gpu",
+                       diag)) != SPP_OK)
     return status;
-  status = spp_cluster_load(cli->config_dir, args->cluster, args->spec.gpu, &cli->arena, &args->spec.cluster,
-                            diag);
+  status = placed(spp_cluster_load(cli->config_dir, args->cluster, args->spec.gpu, &cli->arena,
+                                   &args->spec.cluster, diag),
+                  "cluster", diag);
   if (status != SPP_OK) return status;
   if ((status = resize_node(cli, args, diag)) != SPP_OK) return status;
   return spp_calib_load(cli->config_dir, args->spec.gpu, args->spec.cluster, &cli->arena, &args->spec.calib,
@@ -210,7 +219,8 @@ enum spp_status spp_setup_job(struct spp_cli *cli, struct spp_args *args, unsign
   memset(setup, 0, sizeof *setup);
   spp_args_settle(args);
   if ((status = check_needs(args, needs, diag)) != SPP_OK) return status;
-  if ((status = spp_arch_load(cli->config_dir, args->model, &cli->arena, &args->spec.arch, diag)) != SPP_OK)
+  if ((status = placed(spp_arch_load(cli->config_dir, args->model, &cli->arena, &args->spec.arch, diag),
+                       "model", diag)) != SPP_OK)
     return status;
   if ((status = load_hardware(cli, args, setup, diag)) != SPP_OK) return status;
   if ((status = measure_images(args, diag)) != SPP_OK) return status;

@@ -15,6 +15,7 @@ static const char *const sgr[SPP_TONE_COUNT] = {
 };
 
 static const char separator[] = " · ";
+enum { SEPARATOR_END = 2 }; /* columns that " ·" takes at the end of a line: kept free on every line */
 
 static void paint_n(const struct spp_text_style *style, enum spp_tone tone, const char *text, size_t n,
                     struct spp_str *out) {
@@ -55,6 +56,7 @@ void spp_para_begin(struct spp_para *para, const struct spp_text_style *style, c
 
 /* Text that may be longer than the line: broken at spaces. */
 static void flow(struct spp_para *para, enum spp_tone tone, const char *text) {
+  int limit = para->style->width - SEPARATOR_END;
   while (*text) {
     size_t length = strcspn(text, " ");
     char word[512];
@@ -63,13 +65,13 @@ static void flow(struct spp_para *para, enum spp_tone tone, const char *text) {
     memcpy(word, text, length);
     word[length] = '\0';
     width = spp_utf8_width(word);
-    if (para->column > para->indent && para->column + width > para->style->width) new_line(para);
+    if (para->column > para->indent && para->column + width > limit) new_line(para);
     paint_n(para->style, tone, text, length, para->out);
     para->column += width;
     text += length;
     if (*text == ' ') {
       text++;
-      if (para->column < para->style->width && *text) {
+      if (para->column < limit && *text) {
         spp_str_addc(para->out, ' ');
         para->column++;
       }
@@ -85,9 +87,9 @@ void spp_para_break(struct spp_para *para) {
 
 /* One item without a separator inside. */
 static void place(struct spp_para *para, enum spp_tone tone, const char *text) {
-  int width = spp_utf8_width(text), room = para->style->width - para->column - (para->first ? 0 : 3);
+  int width = spp_utf8_width(text), limit = para->style->width - SEPARATOR_END;
   if (!para->first) {
-    if (width > room && width <= para->style->width - para->indent) {
+    if (para->column + 3 + width > limit && width <= limit - para->indent) {
       spp_str_add(para->out, " ·");
       new_line(para);
     } else {
@@ -185,6 +187,6 @@ const char *spp_text_rate(double per_s, char buf[32]) {
 const char *spp_text_signed_percent(double ratio, char buf[32]) {
   double change = 100.0 * (ratio - 1.0);
   if (!isfinite(change)) return strcpy(buf, "?");
-  snprintf(buf, 32, "%+.0f %%", change);
+  snprintf(buf, 32, fabs(change) < 0.5 ? "0 %%" : "%+.0f %%", change);
   return buf;
 }

@@ -278,14 +278,16 @@ void spp_text_launch(const struct spp_job *job, const struct spp_layout *layout,
   spp_str_init(&command);
   spp_str_init(&wrapped);
   spp_framework_launch(job, layout, &command);
-  if (command.len) {
+  if (command.len &&
+      (wrap_command(spp_str_text(&command), style, &wrapped) <= SHORT_LINES || style->verbose)) {
     spp_text_paint(style, SPP_TONE_DIM, "run", out);
     spp_str_fill(out, ' ', SPP_TEXT_LABEL - 3);
-    if (wrap_command(spp_str_text(&command), style, &wrapped) <= SHORT_LINES || style->verbose)
-      spp_str_add(out, spp_str_text(&wrapped));
-    else
-      spp_str_addf(out, "%s, %d characters of command: -v or --json prints it\n", job->framework->display,
-                   (int)command.len);
+    spp_str_add(out, spp_str_text(&wrapped));
+  } else if (command.len) {
+    char words[160];
+    snprintf(words, sizeof words, "a %s command of %d characters: -v or --json prints it",
+             job->framework->display, (int)command.len);
+    spp_text_line(style, "run", SPP_TONE_DIM, words, out);
   }
   spp_str_free(&wrapped);
   spp_str_free(&command);

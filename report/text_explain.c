@@ -8,8 +8,7 @@
 
 static void title(const char *text, const struct spp_text_style *style, struct spp_str *out) {
   spp_str_addc(out, '\n');
-  spp_text_paint(style, SPP_TONE_TITLE, text, out);
-  spp_str_addc(out, '\n');
+  spp_text_line(style, NULL, SPP_TONE_TITLE, text, out);
 }
 
 enum { NARROW = 90 }; /* below, tables leave out their less telling columns */
@@ -117,14 +116,15 @@ static void explain_memory(const struct spp_predict_report *answer, const struct
 static void explain_layer(const struct spp_predict_report *answer, const struct spp_text_style *style,
                           struct spp_str *out) {
   const struct spp_memory *memory = &answer->prediction->memory;
-  char kept[32], checkpoint[32];
+  char kept[32], checkpoint[32], line[200];
   title("What the layers keep for the backward pass, and what one layer needs while it works", style, out);
-  for (int i = 0; i < answer->job->arch->kind_count; i++)
-    spp_str_addf(out, "kind %d: %lld layers%s, each keeps %s with nothing recomputed, %s as laid out\n",
-                 i + 1, (long long)answer->job->arch->kinds[i].count,
-                 answer->job->arch->kinds[i].moe ? " (MoE)" : "",
-                 spp_bytes_print(memory->kept_bytes[i], kept),
-                 spp_bytes_print(memory->checkpoint_bytes[i], checkpoint));
+  for (int i = 0; i < answer->job->arch->kind_count; i++) {
+    const struct spp_layer_kind *kind = &answer->job->arch->kinds[i];
+    snprintf(line, sizeof line, "%lld %slayers each keep %s with nothing recomputed, %s as laid out",
+             (long long)kind->count, kind->moe ? "MoE " : "", spp_bytes_print(memory->kept_bytes[i], kept),
+             spp_bytes_print(memory->checkpoint_bytes[i], checkpoint));
+    spp_text_line(style, NULL, SPP_TONE_PLAIN, line, out);
+  }
   ledger_table(answer, in_layer, style, out);
 }
 

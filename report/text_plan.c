@@ -28,23 +28,27 @@ static void found_line(const struct spp_find_result *find, const struct spp_text
   spp_para_end(&para);
 }
 
-/* One table row: rank, framework, layout, memory, speed against the best. */
+enum { NARROW = 90 }; /* below, the table leaves out its less telling columns */
+
+/* One table row: rank, memory, speed against the best, framework and layout. */
 static void plan_row(struct spp_table *table, const char *rank, const struct spp_plan *plan,
-                     const struct spp_plan *best) {
+                     const struct spp_plan *best, const struct spp_text_style *style) {
   char described[320], gib[32], rate[32], change[32];
   double ratio = plan->prediction.time.tokens_per_s_per_gpu / best->prediction.time.tokens_per_s_per_gpu;
   spp_table_cell(table, rank);
-  spp_table_cell(table, plan->job.framework->name);
   spp_table_cell(table, spp_text_gib(plan->prediction.memory.device_bytes, gib));
   spp_table_cell(table, spp_text_rate(plan->prediction.time.tokens_per_s_per_gpu, rate));
-  spp_table_cell(table, plan == best ? "" : spp_text_signed_percent(ratio, change));
-  spp_table_cell(table, spp_layout_describe(&plan->job, &plan->layout, described, sizeof described));
+  if (style->width >= NARROW)
+    spp_table_cell(table, plan == best ? "" : spp_text_signed_percent(ratio, change));
+  spp_table_cellf(table, "%s · %s", plan->job.framework->name,
+                  spp_layout_describe(&plan->job, &plan->layout, described, sizeof described));
 }
 
-static void start_table(struct spp_table *table) {
-  static const char *const header[] = {"", "framework", "GiB", "tok/s/GPU", "vs best", "layout"};
-  spp_table_init(table, "rlrrrl");
-  spp_table_header(table, header);
+static void start_table(struct spp_table *table, const struct spp_text_style *style) {
+  static const char *const wide[] = {"", "GiB", "tok/s/GPU", "vs best", "layout"};
+  static const char *const narrow[] = {"", "GiB", "tok/s/GPU", "layout"};
+  spp_table_init(table, style->width >= NARROW ? "rrrrl" : "rrrl");
+  spp_table_header(table, style->width >= NARROW ? wide : narrow);
 }
 
 static bool on_front(const struct spp_search_result *search, int index) {
@@ -59,26 +63,63 @@ static bool best_of_framework(const struct spp_plan_report *answer, int index) {
   return false;
 }
 
-/* The overall ranking, then the best of each other framework; the whole front when verbose. */
+/* The overall ranking; when verbose also the best of each framework and the Pareto front. */
 static void next_plans(const struct spp_plan_report *answer, const struct spp_text_style *style,
                        struct spp_str *out) {
   const struct spp_search_result *search = answer->search;
   struct spp_table table;
+  int shown = style->verbose ? search->count : search->top_count;
   char rank[16];
-  if (search->count < 2) return;
+  if (shown < 2) return;
   spp_str_addc(out, '\n');
-  start_table(&table);
-  for (int i = 0; i < search->count; i++) {
-    if (i >= search->top_count && !best_of_framework(answer, i) && !style->verbose) continue;
+  start_table(&table, style);
+  for (int i = 0; i < shown; i++) {
     if (i < search->top_count)
       snprintf(rank, sizeof rank, "%d%s", i + 1, on_front(search, i) ? "*" : "");
     else
       snprintf(rank, sizeof rank, "-%s", on_front(search, i) ? "*" : "");
-    plan_row(&table, rank, &search->plans[i], &search->plans[0]);
+    plan_row(&table, rank, &search->plans[i], &search->plans[0], style);
   }
   spp_table_print(&table, 0, style->width, out);
   spp_table_free(&table);
   if (style->verbose) spp_text_paint(style, SPP_TONE_DIM, "* no plan is both faster and smaller\n", out);
+}
+
+/* Indices of the best plan of each framework but the winner's, fastest first (stable). */
+static int other_frameworks(const struct spp_plan_report *answer, int *others) {
+  const struct spp_plan *plans = answer->search->plans;
+  int count = 0;
+  for (int i = 1; i < answer->search->count; i++) {
+    double speed = plans[i].prediction.time.tokens_per_s_per_gpu;
+    int at = count;
+    if (!best_of_framework(answer, i) || plans[i].job.framework == plans[0].job.framework) continue;
+    for (; at > 0 && plans[others[at - 1]].prediction.time.tokens_per_s_per_gpu < speed; at--)
+      others[at] = others[at - 1];
+    others[at] = i;
+    count++;
+  }
+  return count;
+}
+
+static void others_line(const struct spp_plan_report *answer, const struct spp_text_style *style,
+                        struct spp_str *out) {
+  const struct spp_search_result *search = answer->search;
+  const double best = search->plans[0].prediction.time.tokens_per_s_per_gpu;
+  int others[SPP_MAX_FRAMEWORKS], count = other_frameworks(answer, others);
+  int most = style->verbose ? count : count < 4 ? count : 4;
+  char gib[32], rate[32], change[32];
+  struct spp_para para;
+  if (count == 0) return;
+  spp_para_begin(&para, style, "others", out);
+  for (int i = 0; i < most; i++) {
+    const struct spp_plan *plan = &search->plans[others[i]];
+    double speed = plan->prediction.time.tokens_per_s_per_gpu;
+    spp_para_item(&para, SPP_TONE_PLAIN, "%s %s tok/s (%s), %s GiB", plan->job.framework->name,
+                  spp_text_rate(speed, rate), spp_text_signed_percent(speed / best, change),
+                  spp_text_gib(plan->prediction.memory.device_bytes, gib));
+  }
+  if (most < count) spp_para_item(&para, SPP_TONE_DIM, "%d more: -v", count - most);
+  spp_para_end(&para);
 }
 
 /* What less memory costs: points of the front, each at least a tenth smaller than the one before. */
@@ -95,11 +136,11 @@ static void trade_line(const struct spp_search_result *search, const struct spp_
     double ratio = plan->prediction.time.tokens_per_s_per_gpu / best->prediction.time.tokens_per_s_per_gpu;
     if (bytes > 0.75 * last_bytes) continue;
     if (!any) spp_para_begin(&para, style, "smaller", out);
+    spp_para_item(&para, SPP_TONE_PLAIN, any ? "%s at %s GiB" : "speed %s at %s GiB",
+                  spp_text_signed_percent(ratio, change),
+                  spp_text_gib(plan->prediction.memory.device_bytes, gib));
     any = true;
     last_bytes = bytes;
-    spp_para_item(&para, SPP_TONE_PLAIN, "%s GiB at %s speed",
-                  spp_text_gib(plan->prediction.memory.device_bytes, gib),
-                  spp_text_signed_percent(ratio, change));
   }
   if (!any) return;
   spp_para_item(&para, SPP_TONE_DIM, "which: -v");
@@ -174,6 +215,7 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   spp_text_epoch_line(report, &plan->job, &plan->prediction, style, out);
   spp_text_warnings(plan, style, out);
   advice(plan, style, out);
+  others_line(answer, style, out);
   trade_line(answer->search, style, out);
   spp_text_assumed(report, plan, style, out);
   next_plans(answer, style, out);
@@ -197,8 +239,8 @@ static void miss(const struct spp_report *report, const struct spp_plan_report *
                                      : -memory->headroom_bytes,
                         gib),
            memory->fits ? "of host memory on each node" : "on each GPU");
-  spp_text_paint(style, SPP_TONE_BAD, text, out);
-  spp_str_add(out, "\n\n");
+  spp_text_line(style, NULL, SPP_TONE_BAD, text, out);
+  spp_str_addc(out, '\n');
   spp_text_verdict(&plan->job, &plan->prediction, style, out);
   layout_line(plan, style, out);
   if (style->quiet) return;

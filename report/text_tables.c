@@ -45,36 +45,40 @@ static void illegal_cells(struct spp_table *table, int cells, const char *why_no
 
 static void compare_row(struct spp_table *table, const struct spp_compare_row *row,
                         const struct spp_text_style *style) {
-  char described[320];
-  spp_table_cell(table, row->name);
+  const char *name = style->width < NARROW ? row->name : "", *colon = style->width < NARROW ? ": " : "";
+  char described[320], words[700];
+  if (style->width >= NARROW) spp_table_cell(table, row->name);
   if (!row->legal) {
-    illegal_cells(table, style->width < NARROW ? 2 : 4, row->why_not);
+    snprintf(words, sizeof words, "%s%s%s", name, colon, row->why_not);
+    illegal_cells(table, style->width < NARROW ? 2 : 4, words);
     return;
   }
   plan_cells(table, &row->plan, style);
-  spp_table_cellf(table, "%s · %s", row->plan.job.framework->name,
+  spp_table_cellf(table, "%s%s%s · %s", name, colon, row->plan.job.framework->name,
                   spp_layout_describe(&row->plan.job, &row->plan.layout, described, sizeof described));
 }
 
 void spp_text_compare(const struct spp_report *report, const struct spp_compare_result *result,
                       const struct spp_text_style *style, struct spp_str *out) {
   static const char *const wide[] = {"strategy", "GiB", "tok/s/GPU", "step", "exposed", "layout, or why not"};
-  static const char *const narrow[] = {"strategy", "GiB", "tok/s/GPU", "layout, or why not"};
+  static const char *const narrow[] = {"GiB", "tok/s/GPU", "strategy: layout, or why not"};
   const struct spp_compare_row *any = first_legal(result);
   struct spp_table table;
-  char seq[32];
+  char seq[32], line[200];
   if (any) spp_text_headline(report, &any->plan.job, style, out);
   spp_str_addc(out, '\n');
-  spp_table_init(&table, style->width < NARROW ? "lrrl" : "lrrrrl");
+  spp_table_init(&table, style->width < NARROW ? "rrl" : "lrrrrl");
   spp_table_header(&table, style->width < NARROW ? narrow : wide);
   for (int i = 0; i < result->count; i++)
     compare_row(&table, &result->rows[i], style);
   print_and_free(&table, style, out);
   if (result->crossover_count) spp_str_addc(out, '\n');
-  for (int i = 0; i < result->crossover_count; i++)
-    spp_str_addf(out, "from %s tokens on, %s is faster than %s\n",
-                 spp_int_print(result->crossovers[i].seq_tokens, seq), result->crossovers[i].to,
-                 result->crossovers[i].from);
+  for (int i = 0; i < result->crossover_count; i++) {
+    snprintf(line, sizeof line, "from %s tokens on, %s is faster than %s",
+             spp_int_print(result->crossovers[i].seq_tokens, seq), result->crossovers[i].to,
+             result->crossovers[i].from);
+    spp_text_line(style, NULL, SPP_TONE_PLAIN, line, out);
+  }
 }
 
 static void sweep_row(struct spp_table *table, const struct spp_sweep *sweep,
@@ -171,9 +175,9 @@ void spp_text_degrees(const struct spp_report *report, const struct spp_job *job
   if (job->gpus > 0) spp_para_item(&para, SPP_TONE_PLAIN, "%lld GPUs", (long long)job->gpus);
   spp_para_item(&para, SPP_TONE_PLAIN, "%s", job->framework->display);
   spp_para_end(&para);
-  spp_text_paint(
-      style, SPP_TONE_DIM,
-      "legal degrees (Ulysses x ring where the framework splits), and the rule against the others\n", out);
+  spp_text_line(style, NULL, SPP_TONE_DIM,
+                "legal degrees (Ulysses x ring where the framework splits), and the rule against the others",
+                out);
   degree_rows("sp", degrees->sp, degrees->sp_count, style, out);
   degree_rows("tp", degrees->tp, degrees->tp_count, style, out);
   if (arch->experts) degree_rows("ep", degrees->ep, degrees->ep_count, style, out);
