@@ -165,6 +165,15 @@ typedef enum spp_status status;
   s == SPP_OK &&spp_json_kind(item) != SPP_JSON_ABSENT;                                                      \
   item = spp_json_next(item)
 
+const char *spp_framework_key(int index) {
+  return index >= 0 && index < FIELD_COUNT ? fields[index].key : NULL;
+}
+
+static void list_keys(const char *keys[FIELD_COUNT]) {
+  for (int i = 0; i < FIELD_COUNT; i++)
+    keys[i] = fields[i].key;
+}
+
 static const struct field *find_field(const char *key) {
   for (int i = 0; i < FIELD_COUNT; i++)
     if (strcmp(fields[i].key, key) == 0) return &fields[i];
@@ -428,8 +437,7 @@ static bool source_key_known(const char *key) {
 static status read_sources(struct spp_json object, struct spp_framework *f, struct spp_diag *diag) {
   status s = spp_json_expect(object, SPP_JSON_OBJECT, diag);
   const char *keys[FIELD_COUNT];
-  for (int i = 0; i < FIELD_COUNT; i++)
-    keys[i] = fields[i].key;
+  list_keys(keys);
   for (EACH(value, object)) {
     const char *key = spp_json_own_key(value);
     int k = 0;
@@ -509,8 +517,7 @@ enum spp_status spp_framework_read(const struct spp_json_doc *doc, bool complete
                                    struct spp_diag *diag) {
   struct spp_json root = spp_json_root(doc);
   const char *keys[FIELD_COUNT];
-  for (int i = 0; i < FIELD_COUNT; i++)
-    keys[i] = fields[i].key;
+  list_keys(keys);
   status s = check_keys(root, keys, FIELD_COUNT, diag);
   for (int i = 0; s == SPP_OK && i < FIELD_COUNT; i++) {
     struct spp_json value = spp_json_get(root, fields[i].key);

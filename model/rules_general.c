@@ -79,17 +79,18 @@ RULE(ring_model_type) {
 }
 
 RULE(heads_tp) {
-  return job->arch->heads % layout->tp != 0;
+  return layout->tp > 1 && job->arch->heads % layout->tp != 0;
 }
 RULE(ffn_tp) {
   const struct spp_arch *a = job->arch;
-  return (a->ffn > 0 && a->ffn % layout->tp != 0) || (a->expert_ffn > 0 && a->expert_ffn % layout->etp != 0);
+  return (layout->tp > 1 && a->ffn % layout->tp != 0) ||
+         (layout->etp > 1 && a->expert_ffn % layout->etp != 0);
 }
 RULE(ep_without_experts) {
   return layout->ep > 1 && job->arch->experts == 0;
 }
 RULE(experts_ep) {
-  return job->arch->experts > 0 && job->arch->experts % layout->ep != 0;
+  return layout->ep > 1 && job->arch->experts % layout->ep != 0;
 }
 RULE(ep_world) {
   int64_t stage = spp_sat_mul(layout->tp, spp_sat_mul(spp_layout_sp(layout), layout->dp));
@@ -118,7 +119,7 @@ RULE(no_hsdp) {
   return layout->dp_replicate > 1 && !job->framework->hsdp;
 }
 RULE(hsdp_divides) {
-  return layout->dp % layout->dp_replicate != 0;
+  return layout->dp_replicate > 1 && layout->dp % layout->dp_replicate != 0;
 }
 RULE(no_recompute) {
   return !job->framework->recomputes[layout->recompute];

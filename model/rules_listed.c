@@ -23,19 +23,20 @@ static int64_t kv_local(job_arg *job, layout_arg *layout) {
 }
 
 RULE(kv_tp_strict) {
-  return spp_arch_kv_heads(job->arch) % layout->tp != 0;
+  return layout->tp > 1 && spp_arch_kv_heads(job->arch) % layout->tp != 0;
 }
 RULE(kv_tp) {
   int64_t kv = spp_arch_kv_heads(job->arch);
-  return kv % layout->tp != 0 && layout->tp % kv != 0;
+  return layout->tp > 1 && kv % layout->tp != 0 && layout->tp % kv != 0;
 }
 RULE(ulysses_heads) {
-  return spp_max64(job->arch->heads / layout->tp, 1) % layout->ulysses != 0;
+  return layout->ulysses > 1 && spp_max64(job->arch->heads / layout->tp, 1) % layout->ulysses != 0;
 }
 RULE(ulysses_kv) {
-  return kv_local(job, layout) % layout->ulysses != 0;
+  return layout->ulysses > 1 && kv_local(job, layout) % layout->ulysses != 0;
 }
 RULE(ulysses_kv_repeat) {
+  if (layout->ulysses == 1) return false;
   int64_t kv = kv_local(job, layout);
   return kv % layout->ulysses != 0 && layout->ulysses % kv != 0;
 }
@@ -43,7 +44,7 @@ RULE(seq_multiple) {
   return job->seq_tokens % spp_layout_pad_tokens(job, layout) != 0;
 }
 RULE(layers_pp) {
-  return job->arch->layers % spp_sat_mul(layout->pp, layout->vpp) != 0;
+  return layout->pp > 1 && job->arch->layers % spp_sat_mul(layout->pp, layout->vpp) != 0;
 }
 RULE(micro_batches_pp) {
   return layout->schedule == SPP_SCHEDULE_INTERLEAVED && layout->pp > 1 &&
@@ -55,7 +56,7 @@ RULE(moe_tp_sp) {
 RULE(ep_shard) {
   int64_t ranks =
       spp_sat_mul(layout->dp / layout->dp_replicate, spp_sat_mul(spp_layout_sp(layout), layout->tp));
-  return ranks % layout->ep != 0;
+  return layout->ep > 1 && ranks % layout->ep != 0;
 }
 RULE(world_with_ep) {
   int64_t model = spp_sat_mul(spp_sat_mul(layout->tp, layout->pp), spp_layout_sp(layout));
