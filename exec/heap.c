@@ -1,0 +1,112 @@
+#include "exec/heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+
+enum { ALIGNMENT = 64 };
+
+/* Stands in the 64 bytes before the data. */
+struct spp_heap_block {
+  struct spp_heap_block *next, *previous;
+  int64_t bytes;
+  int row;
+};
+_Static_assert(sizeof(struct spp_heap_block) <= ALIGNMENT, "the header fits before the data");
+
+static struct spp_heap_block *block_of(void *data) {
+  return (struct spp_heap_block *)(void *)((char *)data - ALIGNMENT);
+}
+
+void spp_heap_init(struct spp_heap *heap) {
+  memset(heap, 0, sizeof *heap);
+}
+
+void spp_heap_close(struct spp_heap *heap) {
+  while (heap->blocks) {
+    struct spp_heap_block *next = heap->blocks->next;
+    free(heap->blocks);
+    heap->blocks = next;
+  }
+}
+
+static int row_of(struct spp_heap *heap, enum spp_part part, const char *name) {
+  for (int i = 0; i < heap->row_count; i++)
+    if (heap->rows[i].part == part && strcmp(heap->rows[i].name, name) == 0) return i;
+  if (heap->row_count == SPP_HEAP_NAMES) return -1;
+  heap->rows[heap->row_count] = (struct spp_heap_row){.name = name, .part = part};
+  return heap->row_count++;
+}
+
+static void note_growth(struct spp_heap *heap) {
+  int64_t *most = &heap->moment_bytes[heap->moment];
+  *most = spp_max64(*most, heap->bytes);
+  if (heap->bytes <= heap->peak_bytes) return;
+  heap->peak_bytes = heap->bytes;
+  heap->peak_moment = heap->moment;
+  for (int i = 0; i < heap->row_count; i++)
+    heap->rows[i].at_peak_bytes = heap->rows[i].bytes;
+}
+
+static enum spp_status names_used_up(struct spp_diag *diag) {
+  return spp_diag_set(diag, SPP_ERR_INTERNAL, NULL, NULL, "more than %d kinds of tensors", SPP_HEAP_NAMES);
+}
+
+enum spp_status spp_heap_bytes(struct spp_heap *heap, enum spp_part part, const char *name, int64_t bytes,
+                               void **data, struct spp_diag *diag) {
+  int row = row_of(heap, part, name);
+  if (row < 0) return names_used_up(diag);
+  if (bytes < 0 || bytes > INT64_MAX / 2) return spp_diag_oom(diag);
+  size_t whole = (size_t)spp_round_up(bytes, ALIGNMENT) + ALIGNMENT;
+  struct spp_heap_block *block = aligned_alloc(ALIGNMENT, whole);
+  if (!block) return spp_diag_oom(diag);
+  *block = (struct spp_heap_block){.next = heap->blocks, .bytes = bytes, .row = row};
+  if (block->next) block->next->previous = block;
+  heap->blocks = block;
+  heap->bytes += bytes;
+  heap->rows[row].bytes += bytes;
+  note_growth(heap);
+  *data = (char *)block + ALIGNMENT;
+  return SPP_OK;
+}
+
+enum spp_status spp_heap_floats(struct spp_heap *heap, enum spp_part part, const char *name, int64_t count,
+                                float **data, struct spp_diag *diag) {
+  void *bytes;
+  enum spp_status status =
+      spp_heap_bytes(heap, part, name, spp_sat_mul(count, (int64_t)sizeof(float)), &bytes, diag);
+  if (status == SPP_OK) *data = bytes;
+  return status;
+}
+
+void spp_heap_free(struct spp_heap *heap, void *data) {
+  if (!data) return;
+  struct spp_heap_block *block = block_of(data);
+  if (block->previous)
+    block->previous->next = block->next;
+  else
+    heap->blocks = block->next;
+  if (block->next) block->next->previous = block->previous;
+  heap->bytes -= block->bytes;
+  heap->rows[block->row].bytes -= block->bytes;
+  free(block);
+}
+
+enum spp_status spp_heap_rename(struct spp_heap *heap, void *data, enum spp_part part, const char *name,
+                                struct spp_diag *diag) {
+  struct spp_heap_block *block = block_of(data);
+  int row = row_of(heap, part, name);
+  if (row < 0) return names_used_up(diag);
+  heap->rows[block->row].bytes -= block->bytes;
+  heap->rows[row].bytes += block->bytes;
+  block->row = row;
+  return SPP_OK;
+}
+
+int64_t spp_heap_peak_of(const struct spp_heap *heap, enum spp_part part) {
+  int64_t bytes = 0;
+  for (int i = 0; i < heap->row_count; i++)
+    if (heap->rows[i].part == part) bytes += heap->rows[i].at_peak_bytes;
+  return bytes;
+}
