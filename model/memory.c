@@ -90,16 +90,25 @@ static void stage_layers(struct spp_memory_stage *s) {
   }
 }
 
+/* With one micro-batch, gradients grow as layer tensors go, in equal steps: the peak is at one end of
+ * backward. */
+static bool peaks_late(const struct spp_memory_stage *s) {
+  const struct spp_memory_view *v = s->view;
+  bool sharded = v->regime.shard_grads;
+  int64_t grads = spp_memory_share(v->g, sharded, s->states.trainable, s->states.trainable_expert);
+  int64_t head = spp_memory_share(v->g, sharded, spp_memory_head(v)->trainable, 0);
+  int64_t late = spp_sat_add(spp_sat_mul(grads, v->regime.grad_bytes), spp_memory_running_keeps(s));
+  int64_t early = spp_sat_add(spp_sat_mul(head, v->regime.grad_bytes), spp_memory_stage_keeps(s));
+  return late > early;
+}
+
 static void stage_fill(const struct spp_memory_view *v, const struct spp_stage *stage,
                        struct spp_memory_stage *s) {
   s->view = v;
   s->stage = stage;
   stage_states(s);
   stage_layers(s);
-  int64_t grads =
-      spp_sat_mul(spp_sat_add(s->states.trainable, s->states.trainable_expert), v->regime.grad_bytes);
-  if (v->regime.shard_grads) grads /= spp_max64(1, v->g->shard_group);
-  s->late = !v->grads_persist && grads > spp_memory_stage_keeps(s);
+  s->late = !v->grads_persist && peaks_late(s);
 }
 
 /* What does not depend on which layer runs. */

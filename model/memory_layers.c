@@ -141,25 +141,45 @@ void spp_memory_add_layers(const struct spp_memory_stage *s, enum spp_layer_clas
   }
 }
 
+static int64_t input_bytes(const struct spp_memory_view *v) {
+  return spp_sat_mul(spp_sat_mul(v->g->stream_tokens, v->job->arch->hidden), spp_dtype_bytes(v->act));
+}
+
 int64_t spp_memory_layer_keeps(const struct spp_memory_view *v, enum spp_layer_class class) {
   const struct spp_kept_list *list = &v->kept[class];
   if (v->layout->recompute == SPP_RECOMPUTE_NONE) return list->bytes;
-  if (v->layout->recompute == SPP_RECOMPUTE_FULL) {
-    int64_t input = spp_sat_mul(v->g->stream_tokens, v->job->arch->hidden);
-    return spp_ceil_div(spp_sat_mul(input, spp_dtype_bytes(v->act)), recompute_unit(v->layout));
-  }
+  if (v->layout->recompute == SPP_RECOMPUTE_FULL)
+    return spp_ceil_div(input_bytes(v), recompute_unit(v->layout));
   if (v->job->framework->selective_is_op_level) return v->saved[class].bytes;
   return spp_kept_without(list, v->layout->recompute_modules);
 }
 
 int64_t spp_memory_stage_keeps(const struct spp_memory_stage *s) {
+  const struct spp_memory_view *v = s->view;
   int64_t bytes = 0;
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     enum spp_layer_class class = (enum spp_layer_class)c;
-    int64_t again = s->recomputed[c], each = spp_memory_layer_keeps(s->view, class);
-    int64_t whole = again > 0 ? s->view->kept[class].bytes : each;
-    int64_t here = spp_sat_add(spp_sat_mul(again, each), spp_sat_mul(s->layers[c] - again, whole));
-    bytes = spp_sat_add(bytes, here);
+    bool full = v->layout->recompute == SPP_RECOMPUTE_FULL;
+    int64_t each = full ? v->kept[class].bytes : spp_memory_layer_keeps(v, class);
+    int64_t inputs = spp_ceil_div(s->recomputed[c], recompute_unit(v->layout));
+    if (spp_offload_activations(v->layout->offload)) inputs = spp_min64(inputs, OFFLOADED_IN_FLIGHT);
+    bytes = spp_sat_add(bytes, spp_sat_mul(s->layers[c] - s->recomputed[c], each));
+    bytes = spp_sat_add(bytes, spp_sat_mul(inputs, input_bytes(v)));
   }
   return bytes;
+}
+
+int64_t spp_memory_running_keeps(const struct spp_memory_stage *s) {
+  const struct spp_memory_view *v = s->view;
+  int64_t inputs = 0, most = 0;
+  if (v->layout->recompute == SPP_RECOMPUTE_SELECTIVE && v->job->framework->selective_is_op_level) return 0;
+  for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
+    if (s->recomputed[c] > 0)
+      inputs = spp_sat_add(inputs, input_bytes(v));
+    else if (s->layers[c] > 0 && v->layout->recompute != SPP_RECOMPUTE_FULL)
+      most = spp_max64(most, spp_memory_layer_keeps(v, (enum spp_layer_class)c));
+    else if (s->layers[c] > 0)
+      most = spp_max64(most, v->kept[c].bytes);
+  }
+  return inputs > 0 ? inputs : most;
 }

@@ -51,11 +51,26 @@ void spp_memory_add_fixed(const struct spp_memory_view *v, struct spp_memory_sum
 /* Bytes one layer keeps under the layout's recompute, and those of a stage for one micro-batch. */
 int64_t spp_memory_layer_keeps(const struct spp_memory_view *v, enum spp_layer_class class);
 int64_t spp_memory_stage_keeps(const struct spp_memory_stage *s);
+/* What is left of it when the last layer of backward runs, beyond what a recomputed layer makes again. */
+int64_t spp_memory_running_keeps(const struct spp_memory_stage *s);
 
 /* Host bytes of one node under the layout's offload. */
 int64_t spp_memory_host_bytes(const struct spp_memory_view *v);
 
-/* Largest part of the kept tensors (per micro-batch count of the stage) in whole layers. */
+/* Elements or bytes a rank holds of what is sharded: dense parts over one group, experts over theirs. */
+static inline int64_t spp_memory_share(const struct spp_geometry *g, bool sharded, int64_t dense,
+                                       int64_t expert) {
+  if (!sharded) return spp_sat_add(dense, expert);
+  return spp_sat_add(spp_ceil_div(dense, spp_max64(1, g->shard_group)),
+                     spp_ceil_div(expert, spp_max64(1, g->expert_shard_group)));
+}
+
+/* The matrix that makes the logits: a tied model has no head of its own. */
+static inline const struct spp_state_counts *spp_memory_head(const struct spp_memory_view *v) {
+  return v->head.elements > 0 ? &v->head : &v->embedding;
+}
+
+/* Copies of a layer's tensors at the peak: one for each micro-batch in flight, in whole layers. */
 static inline int64_t spp_memory_in_flight(const struct spp_stage *stage, int64_t layers) {
   return spp_ceil_div(spp_sat_mul(layers, stage->in_flight_num), stage->in_flight_den);
 }

@@ -70,8 +70,7 @@ static void add_zero3(const struct spp_memory_stage *s, const struct spp_states 
   spp_memory_add(sum, &reduce_bucket, loss | SPP_LIVE_BACKWARD, wire(r->grad_bytes), bucket(job, square), 1,
                  1);
   if (!s->stage->last) return;
-  const struct spp_state_counts *head = &s->view->head;
-  const struct spp_state_counts *used = head->elements > 0 ? head : &s->view->embedding;
+  const struct spp_state_counts *used = spp_memory_head(s->view);
   spp_memory_add_bytes(sum, &gathered_head, loss, gathered_bytes(used, r->gather_bytes));
   spp_memory_add(sum, &head_grads, loss, wire(r->grad_bytes), used->trainable, 1, 1);
 }
@@ -88,7 +87,7 @@ static void add_fsdp(const struct spp_memory_stage *s, const struct spp_states *
   spp_memory_add_bytes(sum, &root, forward | loss | SPP_LIVE_BACKWARD,
                        gathered_bytes(&outer, r->gather_bytes));
   spp_memory_add(sum, &head_grads, SPP_LIVE_BACKWARD, wire(r->gather_bytes),
-                 s->stage->last ? v->head.trainable : 0, 1, 1);
+                 s->stage->last ? spp_memory_head(v)->trainable : 0, 1, 1);
   if (v->layout->zero < 3) {
     spp_memory_add_bytes(sum, &all_gathered, forward | loss | SPP_LIVE_BACKWARD,
                          gathered_bytes(&s->states, r->gather_bytes));

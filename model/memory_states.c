@@ -19,12 +19,6 @@ ROW(step_svd, "GaLore projector work", SPP_PART_TRANSIENT, "fp32 gradient and it
 
 static const unsigned not_load = SPP_LIVE_ALWAYS & ~SPP_LIVE(SPP_MOMENT_LOAD);
 
-static int64_t share(const struct spp_geometry *g, bool sharded, int64_t dense, int64_t expert) {
-  if (!sharded) return spp_sat_add(dense, expert);
-  return spp_sat_add(spp_ceil_div(dense, spp_max64(1, g->shard_group)),
-                     spp_ceil_div(expert, spp_max64(1, g->expert_shard_group)));
-}
-
 static enum spp_dtype bytes_dtype(int bytes, enum spp_dtype act) {
   if (bytes == 4) return SPP_DTYPE_FP32;
   if (bytes == 1) return SPP_DTYPE_FP8;
@@ -57,9 +51,9 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
   int weight_bytes = job->method == SPP_METHOD_Q_GALORE ? 1 : r->weight_bytes;
   if (!away) {
     add_elements(v, sum, &weights, SPP_LIVE_ALWAYS, weight_bytes,
-                 share(v->g, sharded, c->trainable, c->trainable_expert));
+                 spp_memory_share(v->g, sharded, c->trainable, c->trainable_expert));
     spp_memory_add_bytes(sum, &frozen, SPP_LIVE_ALWAYS,
-                         share(v->g, sharded, c->frozen_bytes, c->frozen_expert_bytes));
+                         spp_memory_share(v->g, sharded, c->frozen_bytes, c->frozen_expert_bytes));
   }
   if (scaled_weights(job) && job->framework->sharding == SPP_SHARDING_MEGATRON)
     spp_memory_add(sum, &weights_low, not_load, SPP_DTYPE_FP8, c->linear, 1, low_copies(job));
@@ -75,7 +69,7 @@ static void add_reference(const struct spp_memory_stage *s, const struct spp_sta
   const struct spp_memory_view *v = s->view;
   bool compares = v->job->mode == SPP_MODE_DPO || v->job->mode == SPP_MODE_GRPO;
   if (!compares || spp_job_has_adapters(v->job) || spp_offload_params(v->layout->offload)) return;
-  int64_t elements = share(v->g, r->shard_weights, s->states.elements, s->states.expert_elements);
+  int64_t elements = spp_memory_share(v->g, r->shard_weights, s->states.elements, s->states.expert_elements);
   spp_memory_add(sum, &reference, SPP_LIVE_ALWAYS, v->act, elements, 1, 1);
 }
 
@@ -86,13 +80,13 @@ static void add_gradients(const struct spp_memory_stage *s, const struct spp_sta
   bool away =
       spp_offload_optimizer(v->layout->offload) && v->job->framework->sharding != SPP_SHARDING_MEGATRON;
   if (away) return;
-  int64_t elements = share(v->g, r->shard_grads, c->trainable, c->trainable_expert);
+  int64_t elements = spp_memory_share(v->g, r->shard_grads, c->trainable, c->trainable_expert);
   unsigned live = not_load;
   if (!v->grads_persist) {
     live = SPP_LIVE(SPP_MOMENT_STEP) | (s->late ? SPP_LIVE_BACKWARD : 0);
     if (!s->late && s->stage->last)
       add_elements(v, sum, &head_grads, SPP_LIVE_BACKWARD, r->grad_bytes,
-                   share(v->g, r->shard_grads, v->head.trainable, 0));
+                   spp_memory_share(v->g, r->shard_grads, spp_memory_head(v)->trainable, 0));
   }
   add_elements(v, sum, &gradients, live, r->grad_bytes, elements);
 }
@@ -102,10 +96,11 @@ static void add_optimizer(const struct spp_memory_stage *s, const struct spp_sta
   const struct spp_memory_view *v = s->view;
   const struct spp_state_counts *c = &s->states;
   if (spp_offload_optimizer(v->layout->offload)) return;
-  int64_t local = share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
+  int64_t local = spp_memory_share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
   add_elements(v, sum, &master, not_load, r->master_bytes, local);
-  spp_memory_add_bytes(sum, &moments, not_load,
-                       share(v->g, r->shard_optimizer, c->optimizer_bytes, c->optimizer_expert_bytes));
+  spp_memory_add_bytes(
+      sum, &moments, not_load,
+      spp_memory_share(v->g, r->shard_optimizer, c->optimizer_bytes, c->optimizer_expert_bytes));
 }
 
 /* Peak of the step itself. torch foreach AdamW makes one list as wide as one moment; DeepSpeed copies the
@@ -117,7 +112,7 @@ static void add_step(const struct spp_memory_stage *s, const struct spp_states *
   const struct spp_state_counts *c = &s->states;
   const unsigned step = SPP_LIVE(SPP_MOMENT_STEP);
   if (spp_offload_optimizer(v->layout->offload)) return;
-  int64_t local = share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
+  int64_t local = spp_memory_share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
   add_elements(v, sum, &step_grads, step, r->step_extra_bytes, local);
   bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
   if (job->optimizer == SPP_OPTIMIZER_ADAMW && job->framework->optimizer_foreach && !galore)

@@ -79,7 +79,8 @@ static int lowest_bit(unsigned bits) {
   return __builtin_ctz(bits);
 #else
   int i = 0;
-  while (!(bits >> i & 1u)) i++;
+  while (!(bits >> i & 1u))
+    i++;
   return i;
 #endif
 }
@@ -111,7 +112,8 @@ void spp_memory_add_bytes(struct spp_memory_sum *sum, const struct spp_tensor *t
   if (bytes == 0 || live == 0) return;
   account(sum, tensor->part, live, bytes);
   if (sum->ledger)
-    note(sum->ledger, &(struct spp_ledger_entry){tensor, SPP_DTYPE_INT8, bytes, 1, 1, bytes, live, sum->stage});
+    note(sum->ledger,
+         &(struct spp_ledger_entry){tensor, SPP_DTYPE_INT8, bytes, 1, 1, bytes, live, sum->stage});
 }
 
 int64_t spp_memory_total(const struct spp_memory_sum *sum, enum spp_moment moment) {

@@ -1,0 +1,132 @@
+/* Logits and loss: bytes of each path's largest moment. */
+#include "model/loss.h"
+#include "tests/model/jobs.h"
+
+/* Qwen2.5-7B: V 152,064, h 3,584; 4,096 tokens on the rank. */
+enum { N = 4096, V = 152064, H = 3584 };
+
+static int64_t loss_bytes(enum spp_loss_path path, int64_t chunk_tokens, bool head_trained, bool reference) {
+  const struct spp_loss_view view = {.path = path,
+                                     .tokens = N,
+                                     .vocab = V,
+                                     .hidden = H,
+                                     .chunk_tokens = chunk_tokens,
+                                     .act = SPP_DTYPE_BF16,
+                                     .head_trained = head_trained,
+                                     .keeps_reference = reference};
+  struct spp_memory_sum sum;
+  memset(&sum, 0, sizeof sum);
+  spp_loss_add(&view, &sum);
+  return sum.moment[SPP_MOMENT_LOSS][SPP_PART_LOGITS];
+}
+
+static void each_path_has_its_bytes_per_logit(void **state) {
+  (void)state;
+  const int64_t nv = (int64_t)N * V;
+  expect_i64(2 * nv, 1245708288);
+  expect_i64(loss_bytes(SPP_LOSS_HF_FULL, 0, true, false), 12 * nv); /* measured: resident-set peak 12.00 */
+  expect_i64(loss_bytes(SPP_LOSS_HF_FULL, 0, true, true), 14 * nv);  /* measured 14.00 */
+  expect_i64(loss_bytes(SPP_LOSS_SP_16BIT, 0, true, false), 3737124864); /* 6 NV, measured 6.01 */
+  expect_i64(loss_bytes(SPP_LOSS_VOCAB_PARALLEL, 0, true, false), 6 * nv);
+  expect_i64(loss_bytes(SPP_LOSS_FP32_LOGITS, 0, true, false), 4 * nv);
+}
+
+static void chunked_cross_entropy_keeps_the_logits_and_one_chunk(void **state) {
+  (void)state;
+  /* 2NV + 6*2048*V: CELOSS_PARALLEL_SIZE 2048 */
+  expect_i64(loss_bytes(SPP_LOSS_SP_CHUNKED, 2048, true, false), 3114270720);
+}
+
+static void liger_rounds_its_chunk_to_a_power_of_two(void **state) {
+  (void)state;
+  /* inc = ceil(152064/3584) = 43, ceil(4096/43) = 96 -> 128 */
+  expect_i64(spp_liger_chunk_tokens(N, V, H), 128);
+  expect_i64(spp_ceil_div(N, 128), 32);
+  expect_i64(spp_liger_chunk_tokens(1, V, H), 1);
+  expect_i64(spp_liger_chunk_tokens(100, 64, 128), 128); /* one chunk: the next power of two */
+}
+
+static void fused_linear_cross_entropy_makes_the_head_gradient_in_forward(void **state) {
+  (void)state;
+  const int64_t hidden = 2 * (int64_t)N * H, chunk = 38928384; /* 2*128*V */
+  expect_i64(loss_bytes(SPP_LOSS_FUSED_LINEAR, 128, false, false), hidden + chunk);
+  expect_i64(loss_bytes(SPP_LOSS_FUSED_LINEAR, 128, true, false), hidden + chunk + 4359979008); /* 8VH */
+}
+
+static void tiles_divide_the_plain_path(void **state) {
+  (void)state;
+  expect_i64(loss_bytes(SPP_LOSS_TILED, N / 8, true, false), 2 * (int64_t)N * H + 12 * (int64_t)(N / 8) * V);
+  expect_i64(loss_bytes(SPP_LOSS_CHUNKED, 256, true, false), 2 * (int64_t)N * H + 12 * (int64_t)256 * V);
+}
+
+static void a_long_sequence_without_sharding_needs_sixty_gigabytes_of_logits(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), 32768);
+  jobs_predict(&f);
+  expect_i64(f.memory.logits_bytes, 59793997824); /* 12*32768*152064 */
+  f.layout.ulysses = 4;
+  f.layout.ring = 2;
+  f.layout.sp_kind = SPP_SP_HYBRID;
+  f.job.loss_path_forced = SPP_LOSS_SP_16BIT;
+  jobs_predict(&f);
+  expect_i64(f.memory.logits_bytes, 3737124864);
+  jobs_close(&f);
+}
+
+static void some_frameworks_gather_the_sequence_for_its_log_probabilities(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), 32768);
+  f.layout.ring = 8;
+  f.layout.sp_kind = SPP_SP_RING;
+  jobs_predict(&f);
+  int64_t sharded = f.memory.logits_bytes;
+  f.framework.loss_gathers_sequence = true;
+  jobs_predict(&f);
+  expect_i64(f.memory.logits_bytes, 8 * sharded);
+  jobs_close(&f);
+}
+
+static void preference_pairs_double_the_logits(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), 8192);
+  jobs_predict(&f);
+  int64_t one = f.memory.logits_bytes;
+  f.job.mode = SPP_MODE_DPO;
+  jobs_predict(&f);
+  expect_i64(f.memory.logits_bytes, 2 * one);
+  jobs_close(&f);
+}
+
+static void only_the_last_stage_has_logits(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), 32768);
+  f.layout.pp = 4;
+  f.layout.grad_accum = 8;
+  jobs_predict(&f);
+  expect_i64(f.memory.worst_stage == 3, f.memory.logits_bytes > 0);
+  jobs_close(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_path_has_its_bytes_per_logit),
+      cmocka_unit_test(chunked_cross_entropy_keeps_the_logits_and_one_chunk),
+      cmocka_unit_test(liger_rounds_its_chunk_to_a_power_of_two),
+      cmocka_unit_test(fused_linear_cross_entropy_makes_the_head_gradient_in_forward),
+      cmocka_unit_test(tiles_divide_the_plain_path),
+      cmocka_unit_test(a_long_sequence_without_sharding_needs_sixty_gigabytes_of_logits),
+      cmocka_unit_test(some_frameworks_gather_the_sequence_for_its_log_probabilities),
+      cmocka_unit_test(preference_pairs_double_the_logits),
+      cmocka_unit_test(only_the_last_stage_has_logits),
+  };
+  int failed = cmocka_run_group_tests_name("loss", tests, NULL, NULL);
+  return failed != 0;
+}

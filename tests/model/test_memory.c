@@ -1,0 +1,497 @@
+/* The peak of a stage: recompute, pipeline, transients, cache, fixed costs, host memory. */
+#include "tests/model/jobs.h"
+
+enum { T = 32, H = 64, I = 160, DQ = 128, DK = 32, NQ = 8, NK = 2, TINY_KEPT = 95488, TINY_FUSED = 68864 };
+
+static void open_tiny(struct jobs_fixture *f) {
+  jobs_open(f);
+  jobs_train(f, jobs_parse(f, JOBS_TINY), T);
+}
+
+static int64_t kept(const struct jobs_fixture *f, enum spp_moment moment) {
+  /* activations without what is kept outside the layers */
+  return jobs_part(f, SPP_PART_ACTIVATIONS, moment) + jobs_part(f, SPP_PART_LAYER_INPUTS, moment) -
+         jobs_ledger(f, "token ids, labels, positions", moment) - jobs_ledger(f, "rotary table", moment) -
+         jobs_ledger(f, "final norm: input", moment) - jobs_ledger(f, "final norm: normalised", moment) -
+         jobs_ledger(f, "final norm: statistics", moment) - jobs_ledger(f, "final norm: output", moment);
+}
+
+static void without_recompute_every_layer_keeps_all(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  jobs_predict(&f);
+  expect_i64(kept(&f, SPP_MOMENT_LOSS), 2 * TINY_KEPT); /* 190,976 */
+  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 2 * TINY_KEPT);
+  expect_i64(f.memory.checkpoint_bytes[0], TINY_KEPT);
+  jobs_close(&f);
+}
+
+static void full_recompute_keeps_inputs_and_one_layer(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_LAYER_INPUTS, SPP_MOMENT_LOSS), 8192); /* 2 layers * 2*32*64 */
+  expect_i64(kept(&f, SPP_MOMENT_LOSS), 8192);
+  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 8192 + TINY_KEPT); /* 103,680 */
+  expect_i64(f.memory.checkpoint_bytes[0], 4096);
+  jobs_close(&f);
+}
+
+static void a_fused_norm_shares_the_checkpoint_of_its_layer(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.job.kernels = SPP_KERNELS_FUSED;
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  jobs_predict(&f);
+  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 8192 + TINY_FUSED - 2 * T * H);
+  jobs_close(&f);
+}
+
+static void units_of_layers_trade_inputs_for_live_layers(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  f.layout.recompute_unit = 2;
+  jobs_predict(&f);
+  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 4096 + 2 * TINY_KEPT);
+  f.layout.recompute_unit = 1;
+  f.layout.recompute_layers = 1; /* the other layer keeps everything */
+  jobs_predict(&f);
+  expect_i64(kept(&f, SPP_MOMENT_LOSS), 4096 + TINY_KEPT);
+  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 4096 + 2 * TINY_KEPT);
+  jobs_close(&f);
+}
+
+static void selective_modules_drop_their_own_tensors(void **state) {
+  (void)state;
+  struct {
+    unsigned modules;
+    int64_t dropped; /* of one fused layer */
+  } cases[] = {
+      {SPP_RC_CORE_ATTN, 4 * T * NQ}, /* the output is o_proj's input and stays */
+      {SPP_RC_LAYERNORM, 4 * T * H},
+      {SPP_RC_MLP, 6 * T * I},
+      {SPP_RC_MLP | SPP_RC_LAYERNORM, 6 * T * I + 4 * T * H},
+      {SPP_RC_MOE_ACT | SPP_RC_MLA_UP_PROJ, 0}, /* a dense layer has neither */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct jobs_fixture f;
+    open_tiny(&f);
+    f.job.kernels = SPP_KERNELS_FUSED;
+    f.layout.recompute = SPP_RECOMPUTE_SELECTIVE;
+    f.layout.recompute_modules = cases[i].modules;
+    jobs_predict(&f);
+    expect_i64(f.memory.checkpoint_bytes[0], TINY_FUSED - cases[i].dropped);
+    expect_i64(kept(&f, SPP_MOMENT_LOSS), 2 * (TINY_FUSED - cases[i].dropped));
+    /* the running layer has everything again */
+    expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 2 * TINY_FUSED - cases[i].dropped);
+    jobs_close(&f);
+  }
+}
+
+static void latent_up_projections_can_be_dropped(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_parse(&f, JOBS_TINY_MLA), T);
+  f.job.kernels = SPP_KERNELS_FUSED;
+  f.job.attention = SPP_ATTN_TE;
+  f.framework.sharding = SPP_SHARDING_MEGATRON;
+  f.layout.recompute = SPP_RECOMPUTE_SELECTIVE;
+  f.layout.recompute_modules = SPP_RC_MLA_UP_PROJ;
+  jobs_predict(&f);
+  /* q and k 2*8*24 each, v 2*8*16 */
+  expect_i64(f.memory.kept_bytes[0] - f.memory.checkpoint_bytes[0], T * (4 * 8 * 24 + 2 * 8 * 16));
+  jobs_close(&f);
+}
+
+static void op_level_recompute_keeps_every_second_product(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.framework.selective_is_op_level = true;
+  f.layout.recompute = SPP_RECOMPUTE_SELECTIVE;
+  jobs_predict(&f);
+  /* input 2h, attention output 2dq + 4nq, products q and v, gate, down: 2(dq + dk + i + h) */
+  expect_i64(f.memory.checkpoint_bytes[0], T * (2 * H + 2 * DQ + 4 * NQ + 2 * (DQ + DK + I + H)));
+  jobs_close(&f);
+}
+
+static void offloaded_inputs_leave_two_on_the_gpu(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen3-8b"), 131072);
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  jobs_predict(&f);
+  /* huggingface/transformers#48444: 36 layers * 131,072 * 4,096 * 2 B = 36 GiB leave the GPU, exact to 0.1 MB
+   */
+  const int64_t input = INT64_C(131072) * 4096 * 2;
+  expect_i64(jobs_part(&f, SPP_PART_LAYER_INPUTS, SPP_MOMENT_LOSS), 36 * input);
+  f.layout.offload = SPP_OFFLOAD_ACTIVATIONS;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_LAYER_INPUTS, SPP_MOMENT_LOSS), 2 * input);
+  expect_i64(f.memory.host_bytes_per_node, 36 * input);
+  jobs_close(&f);
+}
+
+static void stages_hold_several_micro_batches(void **state) {
+  (void)state;
+  struct {
+    enum spp_schedule schedule;
+    int64_t vpp, copies; /* layers of the worst stage times micro-batches in flight */
+    int64_t stage;
+  } cases[] = {
+      {SPP_SCHEDULE_1F1B, 1, 4 * 4, 0},     /* 4 micro-batches of 4 layers */
+      {SPP_SCHEDULE_INTERLEAVED, 2, 22, 0}, /* 11 chunks of 2 layers = 5.5 stages */
+      {SPP_SCHEDULE_GPIPE, 1, 16 * 4, 3},   /* all 16 on every stage; the last has the loss too */
+      {SPP_SCHEDULE_ZB_H2, 1, 7 * 4, 0},    /* 2 pp - 1 */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct jobs_fixture f;
+    jobs_open(&f);
+    jobs_train(&f, jobs_load(&f, "llama3.2-1b"), 4096); /* 16 layers */
+    f.job.loss_path_forced = SPP_LOSS_FUSED_LINEAR;
+    f.job.method = SPP_METHOD_LORA; /* so that the first stage is the fullest */
+    f.layout.pp = 4;
+    f.layout.vpp = cases[i].vpp;
+    f.layout.schedule = cases[i].schedule;
+    f.layout.grad_accum = 16;
+    f.layout.recompute = SPP_RECOMPUTE_FULL;
+    jobs_predict(&f);
+    expect_i64(f.memory.worst_stage, cases[i].stage);
+    expect_i64(jobs_part(&f, SPP_PART_LAYER_INPUTS, SPP_MOMENT_LOSS), cases[i].copies * 2 * 4096 * 2048);
+    jobs_close(&f);
+  }
+}
+
+static void backward_transients_follow_the_kernels(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  jobs_predict(&f);
+  const enum spp_moment mlp = SPP_MOMENT_BACKWARD_MLP, norm = SPP_MOMENT_BACKWARD_NORM,
+                        attention = SPP_MOMENT_BACKWARD_ATTENTION;
+  expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, mlp), 4 * T * I + 2 * T * H); /* measured 4.01 Ti */
+  expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, norm),
+             16 * T * H + 2 * T * H); /* measured 16.01 Th; the residual's */
+  /* FlashAttention-2, grouped: 12dq + 4dk and row sums over 128 padded rows */
+  expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, attention), T * (12 * DQ + 4 * DK) + 4 * 128 * NQ + 2 * T * H);
+  f.job.attention = SPP_ATTN_FA3; /* dq in fp32, dk and dv in fp32 but not expanded, two row vectors */
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, attention),
+             T * (2 * DQ + 2 * DQ + 4 * DK + 4 * DQ + 8 * DK) + 8 * 128 * NQ + 2 * T * H);
+  f.job.kernels = SPP_KERNELS_FUSED;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, mlp), 2 * T * I + 2 * T * H); /* Liger writes in place */
+  f.framework.sharding = SPP_SHARDING_MEGATRON;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, mlp), 6 * T * I + 2 * T * H);
+  jobs_close(&f);
+}
+
+static void the_running_layer_frees_as_backward_goes(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  jobs_predict(&f);
+  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_NORM), 2 * TINY_KEPT - 8 * T * I);
+  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_ATTENTION), 2 * TINY_KEPT - 8 * T * I - 8 * T * H - 4 * T);
+  jobs_close(&f);
+}
+
+static void the_replayed_ring_does_not_shrink_with_its_degree(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  static const char *const names[] = {"ring: fp32 output accumulator", "ring: outputs of all steps",
+                                      "ring: fp32 gradients of block outputs"};
+  struct {
+    int64_t ulysses, ring, bytes;
+  } cases[] = {
+      {8, 2, 838860800}, {1, 16, INT64_C(6710886400)}, {1, 8, INT64_C(6710886400)}}; /* 10 b S dq / su */
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    jobs_open(&f);
+    jobs_train(&f, jobs_load(&f, "qwen2.5-32b"), 131072); /* dq 5,120 */
+    f.job.ring_impl = SPP_RING_SWIFT;
+    f.layout.ulysses = cases[i].ulysses;
+    f.layout.ring = cases[i].ring;
+    f.layout.sp_kind = SPP_SP_HYBRID;
+    f.layout.recompute = SPP_RECOMPUTE_FULL;
+    jobs_predict(&f);
+    int64_t bytes = 0;
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
+      bytes += jobs_ledger(&f, names[n], SPP_MOMENT_BACKWARD_ATTENTION);
+    expect_i64(bytes, cases[i].bytes);
+    jobs_close(&f);
+  }
+}
+
+static void ring_buffers_are_those_of_the_implementation(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  const int64_t kvb = 4 * T * DK;
+  const enum spp_moment forward = SPP_MOMENT_FORWARD, backward = SPP_MOMENT_BACKWARD_ATTENTION;
+  open_tiny(&f);
+  f.job.seq_tokens = 4 * T;
+  f.layout.ring = 4;
+  f.layout.sp_kind = SPP_SP_RING;
+  f.job.ring_impl = SPP_RING_ZHUZILIN;
+  jobs_predict(&f);
+  expect_i64(f.geometry.ring_block_bytes, kvb);
+  expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, forward), 2 * kvb + 10 * T * DQ);
+  expect_i64(jobs_ledger(&f, "ring: fp32 dk, dv", backward), 6 * kvb);
+  expect_i64(jobs_ledger(&f, "ring: KV blocks", backward), 2 * kvb);
+  expect_i64(jobs_ledger(&f, "ring: fp32 dq", backward), 4 * T * DQ);
+  f.job.ring_impl = SPP_RING_TE;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, forward), 4 * kvb + 4 * 2 * T * DQ);
+  expect_i64(jobs_ledger(&f, "ring: KV with their gradients", backward), 4 * kvb);
+  f.layout.sp_kind = SPP_SP_ALLGATHER;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, forward), 2 * 4 * kvb);
+  jobs_close(&f);
+}
+
+static void ulysses_exchanges_need_three_copies(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.job.seq_tokens = 2 * T;
+  f.layout.ulysses = 2;
+  f.layout.sp_kind = SPP_SP_ULYSSES;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "all-to-all buffers", SPP_MOMENT_FORWARD), 3 * 2 * T * DQ);
+  jobs_close(&f);
+}
+
+static void the_cache_holds_keys_and_values_of_a_stage(void **state) {
+  (void)state;
+  struct {
+    const char *model;
+    int64_t bytes_per_token;
+  } cases[] = {{"qwen2.5-7b", 57344}, {"llama3.1-8b", 131072}, {"deepseek-v3", 70272}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct jobs_fixture f;
+    jobs_open(&f);
+    jobs_train(&f, jobs_load(&f, cases[i].model), 32768);
+    f.job.mode = SPP_MODE_INFER;
+    jobs_predict(&f);
+    expect_i64(f.memory.parts[SPP_PART_KV_CACHE], 32768 * cases[i].bytes_per_token);
+    expect_i64(f.memory.parts[SPP_PART_GRADIENTS] + f.memory.parts[SPP_PART_OPTIMIZER], 0);
+    f.job.kv_dtype = SPP_DTYPE_FP8;
+    jobs_predict(&f);
+    expect_i64(f.memory.parts[SPP_PART_KV_CACHE], 32768 * cases[i].bytes_per_token / 2);
+    f.job.mode = SPP_MODE_TRAIN; /* training has none */
+    jobs_predict(&f);
+    expect_i64(f.memory.parts[SPP_PART_KV_CACHE], 0);
+    jobs_close(&f);
+  }
+}
+
+static void more_tensor_ranks_than_heads_repeat_the_cache(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), 32768); /* 4 KV heads */
+  f.job.mode = SPP_MODE_INFER;
+  f.layout.tp = 4;
+  jobs_predict(&f);
+  int64_t quarter = f.memory.parts[SPP_PART_KV_CACHE];
+  expect_i64(quarter, INT64_C(1879048192) / 4);
+  f.layout.tp = 28;
+  jobs_predict(&f);
+  expect_i64(f.memory.parts[SPP_PART_KV_CACHE], quarter);
+  jobs_close(&f);
+}
+
+static void communicators_own_buffers(void **state) {
+  (void)state;
+  expect_i64(spp_nccl_bytes(1, 1), 10485760);
+  expect_i64(spp_nccl_bytes(24, 1), 251658240); /* ring of 24 channels */
+  expect_i64(spp_nccl_bytes(8, 7), 587202560);  /* all-to-all of 8 ranks, 8 channels a peer */
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.framework.nccl_channels = 24;
+  f.framework.nccl_p2p_channels = 8;
+  f.framework.context_bytes = 1000;
+  jobs_predict(&f);
+  expect_i64(f.memory.parts[SPP_PART_NCCL], 0); /* one GPU */
+  f.layout.dp = 8;
+  jobs_predict(&f);
+  expect_i64(f.memory.parts[SPP_PART_NCCL], 251658240); /* data parallel group = world */
+  f.layout.ulysses = 8;
+  f.layout.sp_kind = SPP_SP_ULYSSES;
+  jobs_predict(&f);
+  expect_i64(f.memory.parts[SPP_PART_NCCL], 251658240 + 587202560);
+  expect_i64(f.memory.device_bytes - f.memory.reserved_bytes, 251658240 + 587202560 + 1000);
+  f.framework.nccl_bytes_per_group = 500;
+  jobs_predict(&f);
+  expect_i64(f.memory.parts[SPP_PART_NCCL], 1000);
+  jobs_close(&f);
+}
+
+static void the_allocator_holds_back_a_share_in_whole_segments(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-0.5b"), 4096);
+  f.framework.allocator_factor = 1.05;
+  jobs_predict(&f);
+  expect_i64(f.memory.reserved_bytes % 2097152, 0);
+  expect_rel((double)f.memory.reserved_bytes, 1.05 * (double)f.memory.peak_bytes, 1e-3);
+  jobs_close(&f);
+}
+
+static void gradients_of_a_single_micro_batch_come_as_inputs_go(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-0.5b"), 512);
+  f.layout.grad_accum = 1;
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_GRADIENTS, SPP_MOMENT_LOSS), 0);
+  expect_i64(jobs_part(&f, SPP_PART_GRADIENTS, SPP_MOMENT_STEP), 2 * INT64_C(494032768));
+  /* a gigabyte of gradients against 22 MB of inputs: the peak is the end of backward, one input left */
+  expect_i64(jobs_part(&f, SPP_PART_GRADIENTS, SPP_MOMENT_BACKWARD_MLP), 2 * INT64_C(494032768));
+  expect_i64(jobs_part(&f, SPP_PART_LAYER_INPUTS, SPP_MOMENT_BACKWARD_MLP), 2 * 512 * 896);
+  f.layout.grad_accum = 2; /* the first micro-batch's gradients are there in the second's loss */
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_GRADIENTS, SPP_MOMENT_LOSS), 2 * INT64_C(494032768));
+  jobs_close(&f);
+}
+
+static void host_memory_is_a_limit_of_its_own(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-32b"), 4096);
+  f.framework.sharding = SPP_SHARDING_DEEPSPEED;
+  f.layout.zero = 3;
+  f.layout.offload = SPP_OFFLOAD_OPTIMIZER_PARAMS;
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  f.cluster.host_bytes =
+      INT64_C(744) * 1000000000; /* hiyouga/LLaMA-Factory#6755: killed, 744 GB of host memory */
+  jobs_predict(&f);
+  expect_i64(f.memory.host_bytes_per_node, INT64_C(32763876352) * 27); /* 18 * 1.5 */
+  expect_false(f.memory.host_fits);
+  f.layout.offload = SPP_OFFLOAD_NONE;
+  jobs_predict(&f);
+  expect_i64(f.memory.host_bytes_per_node, 0);
+  expect_true(f.memory.host_fits);
+  jobs_close(&f);
+}
+
+static void the_fit_has_a_probability(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-0.5b"), 4096);
+  jobs_predict(&f);
+  int64_t device = f.memory.device_bytes;
+  f.job.max_memory_bytes = device; /* even odds at the prediction itself */
+  jobs_predict(&f);
+  expect_true(f.memory.fits);
+  expect_near(f.memory.fit_probability, 0.5, 1e-9);
+  f.job.max_memory_bytes = f.memory.high_bytes; /* 80 % interval: one in ten lies above */
+  jobs_predict(&f);
+  expect_near(f.memory.fit_probability, 0.9, 1e-6);
+  f.job.max_memory_bytes = f.memory.low_bytes;
+  jobs_predict(&f);
+  expect_false(f.memory.fits);
+  expect_near(f.memory.fit_probability, 0.1, 1e-6);
+  jobs_close(&f);
+}
+
+static void a_vision_tower_keeps_something_only_when_trained(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-vl-7b"), 8192);
+  f.job.image_patches = 5476;
+  f.job.image_tokens = 1369;
+  f.framework.vision_on_every_sp_rank = true;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_VISION, SPP_MOMENT_LOSS), 1369 * 3584 * 2);
+  f.job.vision_trainable = true;
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_VISION, SPP_MOMENT_LOSS),
+             1369 * 3584 * 2 + INT64_C(32) * 5476 * 1280 * 2);
+  f.layout.ulysses = 4;
+  f.layout.sp_kind = SPP_SP_ULYSSES;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "vision block input", SPP_MOMENT_LOSS), INT64_C(32) * 5476 * 1280 * 2);
+  f.framework.vision_on_every_sp_rank = false;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "vision block input", SPP_MOMENT_LOSS), INT64_C(32) * 5476 / 4 * 1280 * 2);
+  jobs_close(&f);
+}
+
+static void loading_can_be_the_peak(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-32b"), 512);
+  f.framework.sharding = SPP_SHARDING_DEEPSPEED;
+  f.layout.zero = 3;
+  f.layout.dp = 64;
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  jobs_predict(&f);
+  expect_true(f.memory.peak_moment != SPP_MOMENT_LOAD);
+  f.framework.loads_whole_model = true; /* deepspeedai/DeepSpeed#7458: from_pretrained before ZeRO-3 init */
+  jobs_predict(&f);
+  expect_i64(f.memory.peak_moment, SPP_MOMENT_LOAD);
+  jobs_close(&f);
+}
+
+static void an_expert_parallel_rank_holds_its_experts(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "mixtral-8x7b"), 4096);
+  f.layout.dp = 8;
+  f.layout.ep = 8;
+  f.framework.ep = true;
+  jobs_predict(&f);
+  /* one of eight experts: 32 layers * 3*4096*14336; all else whole */
+  const int64_t experts = INT64_C(32) * 3 * 4096 * 14336 * 8, total = INT64_C(46702792704);
+  expect_i64(f.memory.resident[SPP_PART_WEIGHTS], 2 * (total - experts + experts / 8));
+  jobs_close(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(without_recompute_every_layer_keeps_all),
+      cmocka_unit_test(full_recompute_keeps_inputs_and_one_layer),
+      cmocka_unit_test(a_fused_norm_shares_the_checkpoint_of_its_layer),
+      cmocka_unit_test(units_of_layers_trade_inputs_for_live_layers),
+      cmocka_unit_test(selective_modules_drop_their_own_tensors),
+      cmocka_unit_test(latent_up_projections_can_be_dropped),
+      cmocka_unit_test(op_level_recompute_keeps_every_second_product),
+      cmocka_unit_test(offloaded_inputs_leave_two_on_the_gpu),
+      cmocka_unit_test(stages_hold_several_micro_batches),
+      cmocka_unit_test(backward_transients_follow_the_kernels),
+      cmocka_unit_test(the_running_layer_frees_as_backward_goes),
+      cmocka_unit_test(the_replayed_ring_does_not_shrink_with_its_degree),
+      cmocka_unit_test(ring_buffers_are_those_of_the_implementation),
+      cmocka_unit_test(ulysses_exchanges_need_three_copies),
+      cmocka_unit_test(the_cache_holds_keys_and_values_of_a_stage),
+      cmocka_unit_test(more_tensor_ranks_than_heads_repeat_the_cache),
+      cmocka_unit_test(communicators_own_buffers),
+      cmocka_unit_test(the_allocator_holds_back_a_share_in_whole_segments),
+      cmocka_unit_test(gradients_of_a_single_micro_batch_come_as_inputs_go),
+      cmocka_unit_test(host_memory_is_a_limit_of_its_own),
+      cmocka_unit_test(the_fit_has_a_probability),
+      cmocka_unit_test(a_vision_tower_keeps_something_only_when_trained),
+      cmocka_unit_test(loading_can_be_the_peak),
+      cmocka_unit_test(an_expert_parallel_rank_holds_its_experts),
+  };
+  int failed = cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+  return failed != 0;
+}

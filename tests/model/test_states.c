@@ -1,0 +1,278 @@
+/* Weights, gradients, masters and optimizer states against worked numbers. */
+#include "model/states.h"
+#include "tests/model/jobs.h"
+
+static const int64_t qwen7b = 7615616512;
+
+static int64_t resident(const struct jobs_fixture *f) {
+  return f->memory.resident[SPP_PART_WEIGHTS] + f->memory.resident[SPP_PART_GRADIENTS] +
+         f->memory.resident[SPP_PART_MASTER] + f->memory.resident[SPP_PART_OPTIMIZER];
+}
+
+static void open_qwen7b(struct jobs_fixture *f, int zero) {
+  jobs_open(f);
+  jobs_train(f, jobs_load(f, "qwen2.5-7b"), 1024);
+  f->layout.dp = 8;
+  f->layout.zero = zero;
+}
+
+static void nf4_holds_half_a_byte_and_its_scales(void **state) {
+  (void)state;
+  /* n = 1,048,576: n/2 + 4*16,384; n/2 + 16,384 + 4*64 + 4 */
+  expect_i64(spp_quant_bytes(SPP_QUANT_NF4, 1024, 1024), 589824);
+  expect_i64(spp_quant_bytes(SPP_QUANT_NF4_DOUBLE, 1024, 1024), 540932);
+  /* one byte and one fp32 scale per output */
+  expect_i64(spp_quant_bytes(SPP_QUANT_INT8, 1024, 1024), 1048576 + 4 * 1024);
+  /* 8 groups of 128: n/2, fp16 scales, 4-bit zeros, int32 group index per input */
+  expect_i64(spp_quant_bytes(SPP_QUANT_GPTQ4, 1024, 1024), 524288 + 2 * 1024 * 8 + 1024 * 8 / 2 + 4 * 1024);
+}
+
+static void eight_bit_adam_leaves_small_tensors_in_fp32(void **state) {
+  (void)state;
+  expect_i64(spp_adam8_bytes((int64_t)4096 * 4096), 34078720); /* 2n + 8*ceil(n/256) */
+  expect_i64(spp_adam8_bytes(4095), 8 * 4095);
+  expect_i64(spp_adam8_bytes(4096), 2 * 4096 + 8 * 16);
+}
+
+static void galore_keeps_moments_at_rank_and_one_projector(void **state) {
+  (void)state;
+  expect_i64(spp_galore_bytes(4096, 11008, 128, 2), 6684672); /* 128*(2*11008+4096)*2 */
+  expect_i64(spp_galore_bytes(11008, 4096, 128, 2), 6684672);
+  /* 4-bit projector 128*4096/2, 8-bit moments of 128 x 11008: 2n + 8*5504 */
+  expect_i64(spp_qgalore_bytes(4096, 11008, 128), 262144 + 2 * 1409024 + 8 * 5504);
+}
+
+static void optimizers_differ_by_matrix(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_parse(&f, JOBS_TINY), 32);
+  struct {
+    enum spp_optimizer optimizer;
+    int64_t matrix, vector; /* 100 x 200 hidden matrix, vector of 300 */
+  } cases[] = {
+      {SPP_OPTIMIZER_ADAMW, 8 * 20000, 8 * 300},
+      {SPP_OPTIMIZER_ADAMW_BF16, 4 * 20000, 4 * 300},
+      {SPP_OPTIMIZER_ADAMW_8BIT, 2 * 20000 + 8 * 79, 8 * 300}, /* ceil(20000/256) = 79 */
+      {SPP_OPTIMIZER_ADAFACTOR, 4 * 300, 4 * 300},
+      {SPP_OPTIMIZER_MUON, 4 * 20000, 8 * 300},
+      {SPP_OPTIMIZER_SGD, 0, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    f.job.optimizer = cases[i].optimizer;
+    expect_i64(spp_optimizer_bytes(&f.job, 8, 100, 200, true), cases[i].matrix);
+    expect_i64(spp_optimizer_bytes(&f.job, 8, 300, 1, false), cases[i].vector);
+  }
+  jobs_close(&f);
+}
+
+static void the_distributed_optimizer_keeps_seven_and_a_half_bytes_over_eight_ranks(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_qwen7b(&f, 1);
+  f.framework.sharding = SPP_SHARDING_MEGATRON;
+  f.framework.states[1].grad_bytes = 4;
+  jobs_predict(&f);
+  /* 2 + 4 + 12/8 = 7.5 bytes a parameter (NVIDIA/Megatron-LM docs, dist_optimizer) */
+  expect_i64(resident(&f), 57117123840);
+  f.layout.zero = 0;
+  f.framework.states[0].grad_bytes = 4;
+  jobs_predict(&f);
+  expect_i64(resident(&f), 18 * qwen7b);
+  jobs_close(&f);
+}
+
+static void zero_stages_shard_what_the_estimators_say(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  for (int zero = 1; zero <= 3; zero++) {
+    open_qwen7b(&f, zero);
+    f.framework.sharding = SPP_SHARDING_DEEPSPEED;
+    f.framework.states[zero].step_extra_bytes = 4;
+    jobs_predict(&f);
+    int64_t step = resident(&f) + jobs_ledger(&f, "fp32 gradients of the partition", SPP_MOMENT_STEP);
+    /* 4 + 16/8; 2 + 18/8 (estimate_zero2_model_states_mem_needs); 20/8, of which the estimator of stage 3
+     * leaves out the 16-bit gradients: 18/8 */
+    const int64_t expected[] = {0, 4 * qwen7b + 2 * qwen7b, 32366370176, 17135137152 + 2 * qwen7b / 8};
+    expect_i64(step, expected[zero]);
+    jobs_close(&f);
+  }
+  /* estimate_zero3: 18 P / 8 + 4 bytes of the largest layer, the head */
+  expect_i64(INT64_C(17135137152) + 4 * INT64_C(544997376), 19315126656);
+}
+
+static void zero3_gathers_the_whole_head_and_its_gradient(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_qwen7b(&f, 3);
+  f.framework.sharding = SPP_SHARDING_DEEPSPEED;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "gathered head", SPP_MOMENT_LOSS), 1089994752); /* 2 * 152064 * 3584 */
+  expect_i64(jobs_ledger(&f, "gradient of the head", SPP_MOMENT_LOSS), 1089994752);
+  jobs_close(&f);
+}
+
+static void adapters_alone_are_trained(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  struct spp_state_counts counts;
+  open_qwen7b(&f, 0);
+  f.job.method = SPP_METHOD_LORA;
+  jobs_predict(&f);
+  spp_states_count_layer(&f.job, &f.layout, &f.geometry, 0, &counts);
+  /* 8*(7*3584 + 2*3584 + 2*512 + 3*18944) a layer, 28 layers */
+  expect_i64(counts.trainable, 720896);
+  expect_i64(f.memory.resident[SPP_PART_GRADIENTS], 2 * INT64_C(20185088));
+  expect_i64(f.memory.resident[SPP_PART_MASTER], 4 * INT64_C(20185088));
+  expect_i64(f.memory.resident[SPP_PART_OPTIMIZER], 8 * INT64_C(20185088));
+  expect_i64(f.memory.resident[SPP_PART_WEIGHTS], 2 * qwen7b + 2 * INT64_C(20185088));
+  jobs_close(&f);
+}
+
+static void fp32_adapters_are_their_own_master(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_qwen7b(&f, 0);
+  f.job.method = SPP_METHOD_LORA;
+  f.framework.lora_fp32_adapters = true;
+  jobs_predict(&f);
+  expect_i64(f.memory.resident[SPP_PART_WEIGHTS], 2 * qwen7b + 4 * INT64_C(20185088));
+  expect_i64(f.memory.resident[SPP_PART_MASTER], 0);
+  /* a DeepSpeed engine casts them with the rest of the module */
+  f.framework.sharding = SPP_SHARDING_DEEPSPEED;
+  f.layout.zero = 1;
+  jobs_predict(&f);
+  expect_i64(f.memory.resident[SPP_PART_WEIGHTS], 2 * qwen7b + 2 * INT64_C(20185088));
+  jobs_close(&f);
+}
+
+static void frozen_weights_are_sharded_by_stage_three_only(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  for (int zero = 2; zero <= 3; zero++) {
+    open_qwen7b(&f, zero);
+    f.job.method = SPP_METHOD_LORA;
+    f.framework.sharding = SPP_SHARDING_DEEPSPEED;
+    jobs_predict(&f);
+    int64_t frozen = jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP);
+    expect_i64(frozen, zero == 3 ? 2 * qwen7b / 8 : 2 * qwen7b);
+    jobs_close(&f);
+  }
+}
+
+static void quantised_linears_leave_head_embedding_and_norms_alone(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_parse(&f, JOBS_TINY), 32);
+  f.job.method = SPP_METHOD_QLORA;
+  f.job.quant = SPP_QUANT_NF4;
+  jobs_predict(&f);
+  /* linears of a layer: q 8,192, k and v 2,048 each, o 8,192, gate, up, down 10,240 each = 51,200 in NF4
+   * (9/16 byte each); biases 192, norms 128 in 16 bit; embedding and head 16,384 each; last norm 64 */
+  expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP),
+             2 * (51200 / 2 + 4 * 51200 / 64 + 2 * (192 + 128)) + 2 * (2 * 16384 + 64));
+  /* the largest of them in 16 bit while it is used */
+  expect_i64(jobs_ledger(&f, "dequantised weight", SPP_MOMENT_BACKWARD_MLP), 2 * 10240);
+  jobs_close(&f);
+}
+
+static void a_reference_model_doubles_the_weights_of_a_full_fine_tune(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_qwen7b(&f, 3);
+  f.job.mode = SPP_MODE_DPO;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "reference model", SPP_MOMENT_STEP), 2 * qwen7b / 8);
+  f.job.method = SPP_METHOD_LORA; /* adapters are switched off instead */
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "reference model", SPP_MOMENT_STEP), 0);
+  jobs_close(&f);
+}
+
+static void a_tied_head_costs_the_last_stage_a_copy(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-0.5b"), 1024); /* 24 layers, tied, 151,936 x 896 */
+  f.job.loss_path_forced = SPP_LOSS_FUSED_LINEAR;
+  jobs_predict(&f);
+  expect_i64(f.memory.resident[SPP_PART_WEIGHTS], 2 * INT64_C(494032768));
+  f.layout.pp = 2;
+  f.layout.grad_accum = 4;
+  jobs_predict(&f);
+  int64_t layers = INT64_C(494032768) - 151936 * 896 - 896, embedding = 151936 * 896;
+  int64_t stage = f.memory.worst_stage == 0 ? layers / 2 + embedding : layers / 2 + embedding + 896;
+  expect_i64(f.memory.resident[SPP_PART_WEIGHTS], 2 * stage);
+  jobs_close(&f);
+}
+
+static void padded_vocabulary_is_paid_for(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), 1024);
+  f.framework.vocab_multiple = 128;
+  f.layout.tp = 8;
+  jobs_predict(&f);
+  /* 152,064 rounds up to 152,576, a multiple of 1024; a rank has 19,072 rows of embedding and head */
+  expect_i64(f.geometry.vocab_local, 19072);
+  struct spp_state_counts head;
+  spp_states_count_outer(&f.job, &f.layout, &f.geometry, SPP_OUTER_HEAD, &head);
+  expect_i64(head.trainable, 19072 * 3584);
+  jobs_close(&f);
+}
+
+static void fp8_training_keeps_two_copies_before_blackwell(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_qwen7b(&f, 1);
+  f.framework.sharding = SPP_SHARDING_MEGATRON;
+  f.job.dtype = SPP_DTYPE_FP8;
+  f.job.kernels = SPP_KERNELS_FUSED;
+  jobs_predict(&f);
+  /* linears of a layer: 2*3584*3584 + 2*512*3584 + 3*3584*18944 */
+  const int64_t linear = 28 * INT64_C(233046016);
+  expect_i64(jobs_ledger(&f, "8-bit weight copies", SPP_MOMENT_STEP), 2 * linear);
+  f.gpu.compute_capability = 100;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "8-bit weight copies", SPP_MOMENT_STEP), linear);
+  jobs_close(&f);
+}
+
+static void offloaded_states_leave_the_gpu(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_qwen7b(&f, 3);
+  f.framework.sharding = SPP_SHARDING_DEEPSPEED;
+  f.layout.offload = SPP_OFFLOAD_OPTIMIZER;
+  jobs_predict(&f);
+  expect_i64(resident(&f), 2 * qwen7b / 8);
+  f.layout.offload = SPP_OFFLOAD_OPTIMIZER_PARAMS;
+  jobs_predict(&f);
+  expect_i64(resident(&f), 0);
+  jobs_close(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nf4_holds_half_a_byte_and_its_scales),
+      cmocka_unit_test(eight_bit_adam_leaves_small_tensors_in_fp32),
+      cmocka_unit_test(galore_keeps_moments_at_rank_and_one_projector),
+      cmocka_unit_test(optimizers_differ_by_matrix),
+      cmocka_unit_test(the_distributed_optimizer_keeps_seven_and_a_half_bytes_over_eight_ranks),
+      cmocka_unit_test(zero_stages_shard_what_the_estimators_say),
+      cmocka_unit_test(zero3_gathers_the_whole_head_and_its_gradient),
+      cmocka_unit_test(adapters_alone_are_trained),
+      cmocka_unit_test(fp32_adapters_are_their_own_master),
+      cmocka_unit_test(frozen_weights_are_sharded_by_stage_three_only),
+      cmocka_unit_test(quantised_linears_leave_head_embedding_and_norms_alone),
+      cmocka_unit_test(a_reference_model_doubles_the_weights_of_a_full_fine_tune),
+      cmocka_unit_test(a_tied_head_costs_the_last_stage_a_copy),
+      cmocka_unit_test(padded_vocabulary_is_paid_for),
+      cmocka_unit_test(fp8_training_keeps_two_copies_before_blackwell),
+      cmocka_unit_test(offloaded_states_leave_the_gpu),
+  };
+  int failed = cmocka_run_group_tests_name("states", tests, NULL, NULL);
+  return failed != 0;
+}
