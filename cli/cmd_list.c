@@ -229,6 +229,10 @@ static void as_csv(const void *what, struct spp_str *out) {
   spp_csv_list(&((const struct listed *)what)->list, out);
 }
 
+const char *spp_list_word(int i) {
+  return i < LISTINGS ? listings[i].what : NULL;
+}
+
 static const struct listing *choose(const char *what, struct spp_diag *diag) {
   const char *names[LISTINGS], *near;
   char hint[160];

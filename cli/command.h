@@ -16,8 +16,9 @@ struct spp_example {
 struct spp_command {
   const char *name;
   enum spp_command_bit bit;
-  const char *positional; /* what stands after the command word in usage; NULL = nothing may */
-  const char *summary;    /* one line */
+  const char *positional;                /* what stands after the command word in usage; NULL = nothing may */
+  const char *(*positional_word)(int i); /* the words it may be, NULL after the last; or NULL: any text */
+  const char *summary;                   /* one line */
   struct spp_example examples[SPP_MAX_EXAMPLES];
   /* Writes the answer to cli->out. An answer that is "no" (SPP_ERR_NOFIT) is written too. */
   enum spp_status (*run)(struct spp_cli *cli, struct spp_diag *diag);
@@ -25,6 +26,10 @@ struct spp_command {
 extern const struct spp_command spp_commands[];
 extern const int spp_command_count;
 const struct spp_command *spp_command_find(const char *name);
+/* Name of command i; NULL after the last. */
+const char *spp_command_word(int i);
+/* What `list` can list, by number; NULL after the last. */
+const char *spp_list_word(int i);
 
 enum spp_set_by { SPP_SET_BY_NOBODY, SPP_SET_BY_FILE, SPP_SET_BY_ENVIRONMENT, SPP_SET_BY_FLAG };
 

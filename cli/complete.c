@@ -7,6 +7,8 @@
 
 void spp_complete_options(const struct spp_command *command, struct spp_str *out) {
   unsigned commands = command ? (unsigned)command->bit : (unsigned)SPP_CMD_PLAN;
+  for (int i = 0; command && command->positional_word && command->positional_word(i); i++)
+    spp_str_addf(out, "%s\n", command->positional_word(i));
   if (!command)
     for (int i = 0; i < spp_command_count; i++)
       spp_str_addf(out, "%s\n", spp_commands[i].name);

@@ -269,8 +269,8 @@ const struct spp_option spp_options[] = {
      .help = "only the runs whose settings are all stated"},
     {"group", 0, .kind = SPP_KIND_TEXT, .arg = "NAME", AT(group), QUESTION, .commands = SPP_CMD_ACCURACY,
      .key = "group", .help = "only the runs of one source"},
-    {"worst", 0, COUNT(1, 1000), .arg = "N", AT(worst), QUESTION, .commands = SPP_CMD_ACCURACY, .key = "worst",
-     .help = "list the N runs predicted worst"},
+    {"worst", 0, COUNT(1, 1000), .arg = "N", AT(worst), QUESTION, .commands = SPP_CMD_ACCURACY,
+     .key = "worst", .help = "list the N runs predicted worst"},
 
     {"json", 0, FLAG, AT(json), OUTPUT, .commands = ANSWERING, .help = "one JSON object (docs/schema)"},
     {"csv", 0, FLAG, AT(csv), OUTPUT, .commands = ANSWERING, .help = "a header line and one line a row"},

@@ -39,6 +39,7 @@ static const struct {
     {"alloc 2.32GiB " JOB "--sp 4", "alloc", 0},
     {"degrees --model qwen7b", "degrees", 0},
     {"degrees --model qwen3-30b-a3b --gpus 16 --framework megatron-lm", "degrees", 0},
+    {"accuracy --core", "accuracy", 0},
     {"list models", "list", 0},
     {"list gpus", "list", 0},
     {"list clusters", "list", 0},
