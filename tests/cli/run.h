@@ -101,7 +101,7 @@ static struct run run_argv(char **argv, const char *const *settings) {
   const char *program = getenv("SPPLAN");
   char out[160], err[160];
   struct run run = {-1, NULL, NULL};
-  int status;
+  int status = -1;
   if (!program) expect_fail_at(__FILE__, __LINE__, "SPPLAN names no program: run this test through ctest");
   snprintf(out, sizeof out, "%s.out", run_folder);
   snprintf(err, sizeof err, "%s.err", run_folder);
