@@ -65,9 +65,7 @@ static enum spp_status gpu_row(struct spp_cli *cli, const char *name, struct spp
 static enum spp_status cluster_row(struct spp_cli *cli, const char *name, struct spp_echo *cells,
                                    struct spp_diag *diag) {
   const struct spp_cluster *cluster;
-  const struct spp_gpu *gpu;
-  enum spp_status status = spp_gpu_load(cli->config_dir, "h100-80gb", &cli->arena, &gpu, diag);
-  if (status == SPP_OK) status = spp_cluster_load(cli->config_dir, name, gpu, &cli->arena, &cluster, diag);
+  enum spp_status status = spp_cluster_load(cli->config_dir, name, NULL, &cli->arena, &cluster, diag);
   if (status != SPP_OK) return status;
   cells[0] = text_cell(name);
   cells[1] = text_cell(cluster->display);

@@ -62,7 +62,8 @@ struct spp_cluster {
 
 enum spp_status spp_gpu_load(const char *config_dir, const char *name, struct spp_arena *arena, const struct spp_gpu **gpu,
                              struct spp_diag *diag);
-/* `name` may be a name in configs/clusters or a file. NULL or "" = the GPU's default cluster. */
+/* `name` may be a name in configs/clusters or a file. NULL or "" = the GPU's default cluster; only then is
+ * `gpu` read. */
 enum spp_status spp_cluster_load(const char *config_dir, const char *name, const struct spp_gpu *gpu, struct spp_arena *arena,
                                  const struct spp_cluster **cluster, struct spp_diag *diag);
 enum spp_status spp_gpu_list(const char *config_dir, struct spp_arena *arena, const char *const **names, int *count,

@@ -75,7 +75,7 @@ static void next_plans(const struct spp_plan_report *answer, const struct spp_te
   start_table(&table, style);
   for (int i = 0; i < shown; i++) {
     if (i < search->top_count)
-      snprintf(rank, sizeof rank, "%d%s", i + 1, on_front(search, i) ? "*" : "");
+      snprintf(rank, sizeof rank, "%d%s", i + 1, style->verbose && on_front(search, i) ? "*" : "");
     else
       snprintf(rank, sizeof rank, "-%s", on_front(search, i) ? "*" : "");
     plan_row(&table, rank, &search->plans[i], &search->plans[0], style);
