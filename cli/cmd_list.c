@@ -89,12 +89,12 @@ static enum spp_status framework_row(struct spp_cli *cli, const char *name, stru
       spp_str_addf(&kinds, "%s%s", kinds.len ? " " : "", spp_sp_kind_name((enum spp_sp_kind)kind));
   cells[0] = text_cell(name);
   cells[1] = text_cell(framework->display);
-  cells[2] = text_cell(framework->version);
-  cells[3] = bool_cell(framework->trains);
-  cells[4] = bool_cell(framework->tp);
-  cells[5] = bool_cell(framework->pp);
-  cells[6] = bool_cell(framework->ep);
-  cells[7] = text_cell(spp_arena_strdup(&cli->arena, spp_str_text(&kinds)));
+  cells[2] = text_cell(spp_arena_strdup(&cli->arena, spp_str_text(&kinds)));
+  cells[3] = bool_cell(framework->tp);
+  cells[4] = bool_cell(framework->pp);
+  cells[5] = bool_cell(framework->ep);
+  cells[6] = bool_cell(framework->trains);
+  cells[7] = text_cell(framework->version);
   spp_str_free(&kinds);
   return SPP_OK;
 }
@@ -179,10 +179,10 @@ static const struct listing {
      gpu_row,
      {{"name", "name"},
       {"display", "card"},
-      {"capacity_bytes", "usable bytes"},
-      {"memory_bytes_per_s", "memory B/s"},
-      {"bf16_flops_per_s", "bf16 FLOP/s"},
-      {"link_bytes_per_s", "link B/s"},
+      {"capacity_bytes", "memory"},
+      {"memory_bytes_per_s", "bandwidth"},
+      {"bf16_flops_per_s", "bf16"},
+      {"link_bytes_per_s", "link"},
       {"usd_per_hour", "USD/h"},
       {"default_cluster", "node"}}},
     {"clusters",
@@ -191,21 +191,21 @@ static const struct listing {
      {{"name", "name"},
       {"display", "machine"},
       {"gpus_per_node", "GPUs"},
-      {"domain_gpus", "in fast domain"},
+      {"domain_gpus", "domain"},
       {"nics_per_node", "NICs"},
-      {"nic_bytes_per_s", "NIC B/s"},
-      {"host_bytes", "host bytes"}}},
+      {"nic_bytes_per_s", "a NIC"},
+      {"host_bytes", "host RAM"}}},
     {"frameworks",
      spp_framework_list,
      framework_row,
      {{"name", "name"},
       {"display", NULL},
-      {"version", "version read"},
-      {"trains", "trains"},
+      {"sp_kinds", "sequence parallel"},
       {"tp", "TP"},
       {"pp", "PP"},
       {"ep", "EP"},
-      {"sp_kinds", "sequence parallel"}}},
+      {"trains", "trains"},
+      {"version", "version read"}}},
     {"strategies", strategy_names, strategy_row, {{"name", "name"}, {"summary", "what it does"}}},
     {"features", feature_names, feature_row, {{"name", "name"}, {"built", "built"}, {"gives", "gives"}}},
 };

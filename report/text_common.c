@@ -177,8 +177,8 @@ void spp_text_memory_bar(const struct spp_memory *memory, const struct spp_text_
                     spp_text_gib(memory->parts[i], gib));
   spp_para_item(&para, SPP_TONE_PLAIN, "peak in: %s", spp_phase_name(spp_moment_phase(memory->peak_moment)));
   if (memory->host_bytes_per_node > 0)
-    spp_para_item(&para, memory->host_fits ? SPP_TONE_PLAIN : SPP_TONE_BAD, "host RAM %s GiB a node%s",
-                  spp_text_gib(memory->host_bytes_per_node, gib),
+    spp_para_item(&para, memory->host_fits ? SPP_TONE_PLAIN : SPP_TONE_BAD, "host RAM %s a node%s",
+                  spp_bytes_print(memory->host_bytes_per_node, gib),
                   memory->host_fits ? "" : ", more than there is");
   spp_para_end(&para);
 }
@@ -192,16 +192,16 @@ static const char *collective_words(enum spp_collective op) {
   return words[op];
 }
 
-static const char *group_words(const struct spp_job *job, enum spp_group group) {
+/* The ring group carries keys and values, gathered whole or passed on. */
+static const char *group_words(const struct spp_layout *layout, enum spp_group group) {
   static const char *const words[SPP_GROUP_COUNT] = {
       [SPP_GROUP_ULYSSES] = "Ulysses", [SPP_GROUP_RING] = "ring", [SPP_GROUP_TP] = "TP",
       [SPP_GROUP_PP] = "PP",           [SPP_GROUP_DP] = "DP",     [SPP_GROUP_EP] = "EP",
   };
-  (void)job;
-  return words[group];
+  return group == SPP_GROUP_RING && layout->sp_kind == SPP_SP_ALLGATHER ? "KV" : words[group];
 }
 
-void spp_text_comm_line(const struct spp_job *job, const struct spp_comm *comm,
+void spp_text_comm_line(const struct spp_layout *layout, const struct spp_comm *comm,
                         const struct spp_text_style *style, struct spp_str *out) {
   struct spp_comm_sum sums[SPP_COLLECTIVE_COUNT * SPP_GROUP_COUNT];
   int count = spp_fact_comm_sums(comm, sums, SPP_COLLECTIVE_COUNT * SPP_GROUP_COUNT);
@@ -212,7 +212,7 @@ void spp_text_comm_line(const struct spp_job *job, const struct spp_comm *comm,
   for (int i = 0; i < count && (i < 4 || style->verbose); i++) {
     double share = sums[i].time_s > 0 ? 1.0 - sums[i].exposed_s / sums[i].time_s : 1.0;
     spp_para_item(
-        &para, SPP_TONE_PLAIN, "%s %s %s a step, %s (hidden %s %%)", group_words(job, sums[i].group),
+        &para, SPP_TONE_PLAIN, "%s %s %s a step, %s (hidden %s %%)", group_words(layout, sums[i].group),
         collective_words(sums[i].op), spp_bytes_print_decimal(sums[i].step_bytes, bytes),
         spp_seconds_print(sums[i].time_s, seconds), spp_text_percent(fmin(fmax(share, 0), 1), hidden));
   }
@@ -285,8 +285,8 @@ void spp_text_launch(const struct spp_job *job, const struct spp_layout *layout,
     spp_str_add(out, spp_str_text(&wrapped));
   } else if (command.len) {
     char words[160];
-    snprintf(words, sizeof words, "a %s command of %d characters: -v or --json prints it",
-             job->framework->display, (int)command.len);
+    snprintf(words, sizeof words, "%d characters of command for %s: -v or --json prints it", (int)command.len,
+             job->framework->display);
     spp_text_line(style, "run", SPP_TONE_DIM, words, out);
   }
   spp_str_free(&wrapped);

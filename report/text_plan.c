@@ -211,7 +211,7 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   layout_line(plan, style, out);
   if (style->quiet) return;
   spp_text_memory_bar(&plan->prediction.memory, style, out);
-  spp_text_comm_line(&plan->job, &plan->prediction.comm, style, out);
+  spp_text_comm_line(&plan->layout, &plan->prediction.comm, style, out);
   spp_text_epoch_line(report, &plan->job, &plan->prediction, style, out);
   spp_text_warnings(plan, style, out);
   advice(plan, style, out);

@@ -116,7 +116,7 @@ void spp_text_predict(const struct spp_report *report, const struct spp_predict_
   phases_line(&answer->prediction->memory, style, out);
   allocator_line(&answer->prediction->memory, style, out);
   layer_line(answer->job, &answer->prediction->memory, style, out);
-  spp_text_comm_line(answer->job, &answer->prediction->comm, style, out);
+  spp_text_comm_line(answer->layout, &answer->prediction->comm, style, out);
   time_line(&answer->prediction->time, style, out);
   efficiency_line(&answer->prediction->time, style, out);
   spp_text_epoch_line(report, answer->job, answer->prediction, style, out);

@@ -4,6 +4,7 @@
 
 #include "base/decimal.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "report/text.h"
 
 enum { NARROW = 90 }; /* below, tables leave out their less telling columns */
@@ -215,11 +216,34 @@ void spp_text_alloc(const struct spp_report *report, const struct spp_predict_re
   if (count == 0) spp_str_add(out, "no tensor of this job comes near\n");
 }
 
-static void list_cell(struct spp_table *table, const struct spp_echo *cell) {
+static bool ends_in(const char *key, const char *end) {
+  size_t n = strlen(key), m = strlen(end);
+  return n >= m && strcmp(key + n - m, end) == 0;
+}
+
+/* A number in the unit its key names, as people write it. */
+static const char *quantity(const char *key, const struct spp_echo *cell, char buf[32]) {
+  double value = cell->kind == SPP_ECHO_I64 ? (double)cell->i64 : cell->real;
+  char digits[32];
+  const char *unit = "";
+  if (ends_in(key, "_bytes")) return spp_bytes_print(cell->i64, buf);
+  if (ends_in(key, "flops_per_s"))
+    value /= 1e12, unit = " TFLOP/s";
+  else if (ends_in(key, "_bytes_per_s"))
+    value /= 1e9, unit = " GB/s";
+  else if (strncmp(key, "params_", 7) == 0)
+    value /= 1e9, unit = " B";
+  else if (cell->kind == SPP_ECHO_I64)
+    return spp_int_print(cell->i64, buf);
+  snprintf(buf, 32, "%s%s", spp_decimal_print(value, 4, digits), unit);
+  return buf;
+}
+
+static void list_cell(struct spp_table *table, const char *key, const struct spp_echo *cell) {
   char number[32];
   switch (cell->kind) {
-  case SPP_ECHO_I64: spp_table_cell(table, spp_int_print(cell->i64, number)); break;
-  case SPP_ECHO_REAL: spp_table_cell(table, spp_decimal_print(cell->real, 4, number)); break;
+  case SPP_ECHO_I64:
+  case SPP_ECHO_REAL: spp_table_cell(table, quantity(key, cell, number)); break;
   case SPP_ECHO_BOOL: spp_table_cell(table, cell->i64 ? "yes" : "no"); break;
   case SPP_ECHO_TEXT: spp_table_cell(table, cell->text); break;
   case SPP_ECHO_NULL:
@@ -227,21 +251,61 @@ static void list_cell(struct spp_table *table, const struct spp_echo *cell) {
   }
 }
 
-void spp_text_list(const struct spp_list *list, const struct spp_text_style *style, struct spp_str *out) {
+/* A column is aligned by its first cell that holds something. */
+static char column_align(const struct spp_list *list, int column) {
+  for (int i = 0; i < list->count; i++) {
+    enum spp_echo_kind kind = list->cells[i * list->column_count + column].kind;
+    if (kind != SPP_ECHO_NULL) return kind == SPP_ECHO_I64 || kind == SPP_ECHO_REAL ? 'r' : 'l';
+  }
+  return 'l';
+}
+
+/* The first `most` columns that text shows. Returns how many there were. */
+static int list_table(const struct spp_list *list, int most, const struct spp_text_style *style,
+                      struct spp_str *out) {
   const char *header[SPP_LIST_MAX_COLUMNS];
+  int columns[SPP_LIST_MAX_COLUMNS], shown = 0;
   char align[SPP_LIST_MAX_COLUMNS + 1] = "";
   struct spp_table table;
-  int shown = 0;
-  for (int c = 0; c < list->column_count; c++) {
-    enum spp_echo_kind kind = list->count ? list->cells[c].kind : SPP_ECHO_TEXT;
+  for (int c = 0; c < list->column_count && shown < most; c++) {
     if (!list->columns[c].header) continue;
-    align[shown] = kind == SPP_ECHO_I64 || kind == SPP_ECHO_REAL ? 'r' : 'l';
-    header[shown++] = list->columns[c].header;
+    align[shown] = column_align(list, c);
+    header[shown] = list->columns[c].header;
+    columns[shown++] = c;
   }
   spp_table_init(&table, align);
   if (!style->quiet) spp_table_header(&table, header);
   for (int i = 0; i < list->count; i++)
-    for (int c = 0; c < list->column_count; c++)
-      if (list->columns[c].header) list_cell(&table, &list->cells[i * list->column_count + c]);
-  print_and_free(&table, style, out);
+    for (int c = 0; c < shown; c++)
+      list_cell(&table, list->columns[columns[c]].key, &list->cells[i * list->column_count + columns[c]]);
+  spp_table_print(&table, 0, style->width, out);
+  spp_table_free(&table);
+  return shown;
+}
+
+static int widest_line(const char *text) {
+  char line[1024];
+  int widest = 0;
+  while (*text) {
+    size_t n = strcspn(text, "\n"), kept = n < sizeof line ? n : sizeof line - 1;
+    memcpy(line, text, kept);
+    line[kept] = '\0';
+    if (spp_utf8_width(line) > widest) widest = spp_utf8_width(line);
+    text += n + (text[n] == '\n');
+  }
+  return widest;
+}
+
+/* As many columns as the width takes; all of them when verbose. */
+void spp_text_list(const struct spp_list *list, const struct spp_text_style *style, struct spp_str *out) {
+  struct spp_str tried;
+  spp_str_init(&tried);
+  for (int most = list_table(list, SPP_LIST_MAX_COLUMNS, style, &tried);
+       most > 1 && !style->verbose && widest_line(spp_str_text(&tried)) > style->width; most--) {
+    spp_str_clear(&tried);
+    list_table(list, most - 1, style, &tried);
+  }
+  spp_str_add(out, spp_str_text(&tried));
+  out->failed = out->failed || tried.failed;
+  spp_str_free(&tried);
 }

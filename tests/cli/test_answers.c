@@ -253,6 +253,12 @@ static const char *const text_lines[] = {
     "degrees --model qwen7b",
     "sweep --model qwen7b --gpus 8 --vary seq=4k:64k:x4",
     "alloc 2.3GiB " JOB,
+    "list models",
+    "list gpus",
+    "list clusters",
+    "list frameworks",
+    "list strategies",
+    "list features",
 };
 
 static void text_fits_the_terminal(void **state) {
