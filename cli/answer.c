@@ -29,6 +29,8 @@ enum spp_status spp_answer_give(struct spp_cli *cli, const struct spp_answer *an
     answer->json(answer->what, &cli->out);
   } else if (cli->args.csv) {
     answer->csv(answer->what, &cli->out);
+  } else if (cli->args.svg) {
+    answer->svg(answer->what, &cli->out);
   } else {
     answer->text(answer->what, cli, &cli->out);
     if (!cli->term.utf8) spp_text_to_ascii(&cli->out);

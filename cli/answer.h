@@ -4,14 +4,16 @@
 
 #include "cli/command.h"
 
-/* One answer in its three forms; `what` is the command's own. */
+/* One answer in its forms; `what` is the command's own. */
 struct spp_answer {
   const void *what;
   void (*text)(const void *what, const struct spp_cli *cli, struct spp_str *out);
   void (*json)(const void *what, struct spp_str *out);
   void (*csv)(const void *what, struct spp_str *out);
+  void (*svg)(const void *what,
+              struct spp_str *out); /* NULL where there is no picture: --svg is not an option there */
 };
-/* Appends to cli->out as --json, --csv or text, then checks each --assert against the JSON. */
+/* Appends to cli->out as --json, --csv, --svg or text, then checks each --assert against the JSON. */
 enum spp_status spp_answer_give(struct spp_cli *cli, const struct spp_answer *answer, struct spp_diag *diag);
 
 /* cli->out to --output or standard output. A reader that went away is no error. */

@@ -26,6 +26,10 @@ static void as_csv(const void *what, struct spp_str *out) {
   const struct scored *scored = what;
   spp_csv_accuracy(&scored->answer, out);
 }
+static void as_svg(const void *what, struct spp_str *out) {
+  const struct scored *scored = what;
+  spp_svg_accuracy(&scored->answer, out);
+}
 
 /* The files named by --corpus, else the shipped one. */
 static enum spp_status read_files(struct spp_cli *cli, struct spp_corpus *corpus, struct spp_diag *diag) {
@@ -80,5 +84,5 @@ enum spp_status spp_run_accuracy(struct spp_cli *cli, struct spp_diag *diag) {
   scored->answer = (struct spp_accuracy_report){board, cli->args.worst > 0 ? (int)cli->args.worst : 0};
   status = spp_setup_report(cli, &setup, NULL, false, &scored->report, diag);
   if (status != SPP_OK) return status;
-  return spp_answer_give(cli, &(struct spp_answer){scored, as_text, as_json, as_csv}, diag);
+  return spp_answer_give(cli, &(struct spp_answer){scored, as_text, as_json, as_csv, as_svg}, diag);
 }

@@ -55,7 +55,7 @@ enum spp_status spp_run_compare(struct spp_cli *cli, struct spp_diag *diag) {
   status =
       spp_setup_report(cli, &setup, any_job(&compared.result), !setup.any_framework, &compared.report, diag);
   if (status == SPP_OK)
-    status = spp_answer_give(cli, &(struct spp_answer){&compared, as_text, as_json, as_csv}, diag);
+    status = spp_answer_give(cli, &(struct spp_answer){&compared, as_text, as_json, as_csv, NULL}, diag);
   if (status == SPP_OK) status = verdict(&compared.result, diag);
   spp_compare_free(&compared.result);
   return status;

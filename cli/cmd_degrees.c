@@ -35,5 +35,5 @@ enum spp_status spp_run_degrees(struct spp_cli *cli, struct spp_diag *diag) {
   spp_degrees_list(&listed->job, cli->args.request.sp_kind, &listed->degrees);
   if ((status = spp_setup_report(cli, &setup, &listed->job, true, &listed->report, diag)) != SPP_OK)
     return status;
-  return spp_answer_give(cli, &(struct spp_answer){listed, as_text, as_json, as_csv}, diag);
+  return spp_answer_give(cli, &(struct spp_answer){listed, as_text, as_json, as_csv, NULL}, diag);
 }

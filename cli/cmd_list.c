@@ -267,5 +267,5 @@ enum spp_status spp_run_list(struct spp_cli *cli, struct spp_diag *diag) {
   for (int i = 0; i < listed.list.count; i++)
     if ((status = listing->row(cli, names[i], &listed.list.cells[i * columns], diag)) != SPP_OK)
       return status;
-  return spp_answer_give(cli, &(struct spp_answer){&listed, as_text, as_json, as_csv}, diag);
+  return spp_answer_give(cli, &(struct spp_answer){&listed, as_text, as_json, as_csv, NULL}, diag);
 }

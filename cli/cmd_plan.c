@@ -71,7 +71,7 @@ static enum spp_status answer(struct spp_cli *cli, const struct spp_setup *setup
   enum spp_status status =
       spp_setup_report(cli, setup, first ? &first->job : NULL, !setup->any_framework, &planned.report, diag);
   if (status != SPP_OK) return status;
-  return spp_answer_give(cli, &(struct spp_answer){&planned, as_text, as_json, as_csv}, diag);
+  return spp_answer_give(cli, &(struct spp_answer){&planned, as_text, as_json, as_csv, NULL}, diag);
 }
 
 static unsigned needs_of(const struct spp_args *args) {

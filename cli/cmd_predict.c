@@ -112,7 +112,7 @@ static enum spp_status run_predict(struct spp_cli *cli, struct predicted *p, str
   enum spp_status status = predict(cli, SPP_NEED_MODEL | SPP_NEED_SEQ | SPP_NEED_GPUS, p, diag);
   if (status != SPP_OK) return status;
   if (!p->answer.prediction && !cli->args.json) return illegal(p, diag);
-  status = spp_answer_give(cli, &(struct spp_answer){p, as_text, as_json, as_csv}, diag);
+  status = spp_answer_give(cli, &(struct spp_answer){p, as_text, as_json, as_csv, NULL}, diag);
   if (!p->answer.prediction) return illegal(p, diag);
   if (status == SPP_OK && !(memory->fits && memory->host_fits)) return no_fit(p, diag);
   return status;
@@ -158,7 +158,7 @@ static enum spp_status run_alloc(struct spp_cli *cli, struct predicted *p, struc
   if (!p->answer.layout) return illegal(p, diag);
   p->match_count = spp_alloc_explain(&p->job, &p->layout, p->bytes, p->matches,
                                      cli->args.top > 0 ? (int)spp_min64(cli->args.top, MAX_MATCHES) : 10);
-  return spp_answer_give(cli, &(struct spp_answer){p, alloc_text, alloc_json, alloc_csv}, diag);
+  return spp_answer_give(cli, &(struct spp_answer){p, alloc_text, alloc_json, alloc_csv, NULL}, diag);
 }
 
 static enum spp_status with_room(struct spp_cli *cli,

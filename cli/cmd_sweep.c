@@ -284,6 +284,6 @@ enum spp_status spp_run_sweep(struct spp_cli *cli, struct spp_diag *diag) {
   if ((status = set_up(cli, variables, &swept.sweep, diag)) != SPP_OK) return status;
   if ((status = run_points(cli, variables, &swept.sweep, &setup, diag)) != SPP_OK) return status;
   if ((status = spp_setup_report(cli, &setup, NULL, false, &swept.report, diag)) != SPP_OK) return status;
-  status = spp_answer_give(cli, &(struct spp_answer){&swept, as_text, as_json, as_csv}, diag);
+  status = spp_answer_give(cli, &(struct spp_answer){&swept, as_text, as_json, as_csv, NULL}, diag);
   return status != SPP_OK ? status : verdict(&swept.sweep, diag);
 }

@@ -92,7 +92,7 @@ struct spp_args {
   const char *group;
   int core;
   int64_t worst;
-  int json, csv, quiet, verbose;
+  int json, csv, svg, quiet, verbose;
   int help, version, help_man, complete_options;
   const char *complete_values;
 };

@@ -209,6 +209,9 @@ enum spp_status spp_cli_parse(struct spp_cli *cli, int argc, char **argv, struct
   if ((status = choose_command(cli, &words, diag)) != SPP_OK) return status;
   for (int i = 0; i < words.option_count; i++)
     if ((status = store(cli, &words.options[i], diag)) != SPP_OK) return status;
+  if (cli->args.svg && (cli->args.json || cli->args.csv))
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--svg", "give one of them",
+                        "--json, --csv and --svg exclude each other");
   if (cli->args.json && cli->args.csv)
     return spp_diag_set(diag, SPP_ERR_USAGE, command_line, "choose one",
                         "--json and --csv exclude each other");

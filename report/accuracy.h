@@ -13,6 +13,8 @@ void spp_text_accuracy(const struct spp_accuracy_report *answer, const struct sp
                        struct spp_str *out);
 void spp_json_accuracy(const struct spp_report *report, const struct spp_accuracy_report *answer,
                        struct spp_str *out);
+/* A picture: predicted against measured on log axes. */
+void spp_svg_accuracy(const struct spp_accuracy_report *answer, struct spp_str *out);
 void spp_csv_accuracy(const struct spp_accuracy_report *answer, struct spp_str *out);
 
 #endif
