@@ -20,7 +20,7 @@ WORDS_OF(ring_impl_word, spp_ring_impl, spp_ring_impl_name, SPP_RING_IMPL_COUNT)
 WORDS_OF(recompute_word, spp_recompute, spp_recompute_name, SPP_RECOMPUTE_COUNT)
 WORDS_OF(offload_word, spp_offload, spp_offload_name, SPP_OFFLOAD_COUNT)
 WORDS_OF(schedule_word, spp_schedule, spp_schedule_name, SPP_SCHEDULE_COUNT)
-WORDS_OF(kernels_word, spp_kernels, spp_kernels_name, SPP_KERNELS_FUSED + 1)
+WORDS_OF(kernels_word, spp_kernel_style, spp_kernels_name, SPP_KERNELS_FUSED + 1)
 WORDS_OF(quant_word, spp_quant, spp_quant_name, SPP_QUANT_COUNT)
 
 /* --loss takes what the user wants done with the logits, or the exact path a framework implements. A word

@@ -19,7 +19,7 @@ enum spp_sp_kind {
   SPP_SP_KIND_COUNT
 };
 enum spp_ring_impl { SPP_RING_ZHUZILIN, SPP_RING_SWIFT, SPP_RING_TE, SPP_RING_IMPL_COUNT };
-enum spp_kernels { SPP_KERNELS_EAGER, SPP_KERNELS_FUSED };
+enum spp_kernel_style { SPP_KERNELS_EAGER, SPP_KERNELS_FUSED };
 enum spp_attention_impl {
   SPP_ATTN_EAGER, /* S x S matrices are kept */
   SPP_ATTN_SDPA,
@@ -151,7 +151,7 @@ struct spp_framework {
   int64_t stage_outer_layers; /* layers that embedding and head each count for when layers are split over stages */
 
   /* defaults */
-  enum spp_kernels kernels;
+  enum spp_kernel_style kernels;
   enum spp_attention_impl attention;
   int zero_default;
   enum spp_recompute recompute_default;
@@ -221,7 +221,7 @@ const char *spp_loss_choice_name(enum spp_loss_choice choice);
 const char *spp_attention_impl_name(enum spp_attention_impl impl);
 const char *spp_schedule_name(enum spp_schedule schedule);
 const char *spp_recompute_module_name(int bit); /* bit number, 0 for SPP_RC_CORE_ATTN */
-const char *spp_kernels_name(enum spp_kernels kernels);
+const char *spp_kernels_name(enum spp_kernel_style kernels);
 const char *spp_method_name(enum spp_method method);
 const char *spp_mode_name(enum spp_mode mode);
 

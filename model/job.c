@@ -116,7 +116,7 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->kv_dtype =
       (enum spp_dtype)or_else(spec->kv_dtype, job->dtype == SPP_DTYPE_FP8 ? SPP_DTYPE_BF16 : (int)job->dtype);
   job->attention = (enum spp_attention_impl)or_else(spec->attention, (int)default_attention(f, spec->gpu));
-  job->kernels = (enum spp_kernels)or_else(spec->kernels, (int)f->kernels);
+  job->kernels = (enum spp_kernel_style)or_else(spec->kernels, (int)f->kernels);
   job->ring_impl = (enum spp_ring_impl)or_else(spec->ring_impl, (int)f->ring_impl);
   job->loss = (enum spp_loss_choice)or_else(spec->loss, (int)f->loss_default);
   job->loss_path_forced = spec->loss_path;

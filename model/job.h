@@ -59,7 +59,7 @@ struct spp_job {
   enum spp_optimizer optimizer;
   enum spp_dtype dtype, kv_dtype;
   enum spp_attention_impl attention;
-  enum spp_kernels kernels;
+  enum spp_kernel_style kernels;
   enum spp_ring_impl ring_impl;
   enum spp_loss_choice loss;
   int loss_path_forced; /* enum spp_loss_path or SPP_UNSET */

@@ -82,7 +82,7 @@ const char *spp_sp_kind_name(enum spp_sp_kind kind) {
 const char *spp_ring_impl_name(enum spp_ring_impl impl) {
   return spp_words_name(SPP_WORDS_RING_IMPL, (int)impl);
 }
-const char *spp_kernels_name(enum spp_kernels value) {
+const char *spp_kernels_name(enum spp_kernel_style value) {
   return spp_words_name(SPP_WORDS_KERNELS, (int)value);
 }
 const char *spp_attention_impl_name(enum spp_attention_impl impl) {

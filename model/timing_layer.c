@@ -125,7 +125,7 @@ static void add_memory_kernels(const struct spp_timing_context *c, const struct 
                                struct spp_layer_time *t) {
   const struct spp_arch *a = c->job->arch;
   const struct spp_geometry *g = c->g;
-  enum spp_kernels k = c->eager ? SPP_KERNELS_EAGER : SPP_KERNELS_FUSED;
+  enum spp_kernel_style k = c->eager ? SPP_KERNELS_EAGER : SPP_KERNELS_FUSED;
   enum spp_memory_kernel norm = c->eager ? SPP_MEMORY_EAGER : SPP_MEMORY_NORM;
   enum spp_memory_kernel other = c->eager ? SPP_MEMORY_EAGER : SPP_MEMORY_ACTIVATION;
   double stream = (double)(g->stream_tokens * a->hidden), tokens = (double)g->tokens;

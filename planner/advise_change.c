@@ -255,7 +255,7 @@ static bool change_kernels(const struct spp_plan *plan, int64_t kernels, struct 
                            struct spp_request *request, char *words, size_t size) {
   (void)request;
   if ((int64_t)plan->job.kernels == kernels) return false;
-  job->kernels = (enum spp_kernels)kernels;
+  job->kernels = (enum spp_kernel_style)kernels;
   snprintf(words, size, "fused norm and SwiGLU kernels");
   return true;
 }
