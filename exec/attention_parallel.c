@@ -1,0 +1,213 @@
+#include "exec/attention_parallel.h"
+
+#include <math.h>
+
+#include "base/num.h"
+#include "exec/attention_pieces.h"
+#include "exec/try.h"
+
+static bool exchanges(const struct spp_attention *a) {
+  return a->cut.ulysses > 1;
+}
+
+static enum spp_status check(const struct spp_attention *a, struct spp_diag *diag) {
+  int64_t su = a->cut.ulysses, unit = spp_sequence_unit(&a->cut);
+  if (a->heads % a->kv_heads != 0 || a->heads % su != 0 || (a->kv_heads % su != 0 && su % a->kv_heads != 0))
+    return spp_diag_set(diag, SPP_ERR_INPUT, NULL, "choose a degree that divides the heads",
+                        "%lld query and %lld KV heads cannot be shared by %lld Ulysses ranks",
+                        (long long)a->heads, (long long)a->kv_heads, (long long)su);
+  if (a->cut.tokens % unit != 0)
+    return spp_diag_set(diag, SPP_ERR_INPUT, NULL, "pad the sequences",
+                        "sequences of %lld tokens are no multiple of %lld", (long long)a->cut.tokens,
+                        (long long)unit);
+  return SPP_OK;
+}
+
+/* Sequences are documents when nothing else was said. */
+static enum spp_status mark_sequences(struct spp_attention *a, struct spp_diag *diag) {
+  if (a->cu_seqlens) return SPP_OK;
+  int64_t *bounds = spp_arena_array(&a->arena, (size_t)a->cut.sequences + 1, sizeof *bounds);
+  if (!bounds) return spp_diag_oom(diag);
+  for (int64_t s = 0; s <= a->cut.sequences; s++)
+    bounds[s] = s * a->cut.tokens;
+  a->cu_seqlens = bounds;
+  a->n_docs = a->cut.sequences;
+  return SPP_OK;
+}
+
+static enum spp_status place_rows(struct spp_attention *a, struct spp_diag *diag) {
+  a->positions = spp_arena_array(&a->arena, (size_t)a->cut.ring, sizeof *a->positions);
+  if (!a->positions) return spp_diag_oom(diag);
+  for (int64_t r = 0; r < a->cut.ring; r++) {
+    struct spp_pos_run *runs = spp_arena_array(&a->arena, (size_t)(2 * a->cut.sequences), sizeof *runs);
+    if (!runs) return spp_diag_oom(diag);
+    a->positions[r] = (struct spp_positions){.runs = runs, .n_runs = spp_sequence_runs(&a->cut, r, runs)};
+  }
+  return SPP_OK;
+}
+
+enum spp_status spp_attention_open(struct spp_attention *a, struct spp_diag *diag) {
+  int64_t su = a->cut.ulysses;
+  SPP_TRY(check(a, diag));
+  spp_arena_init(&a->arena);
+  a->rows = a->cut.sequences * a->cut.tokens / a->cut.ring;
+  a->tokens = a->rows / su;
+  a->kv_repeat = spp_max64(su / a->kv_heads, 1);
+  a->heads_here = a->heads / su;
+  a->kv_heads_here = a->kv_heads * a->kv_repeat / su;
+  SPP_TRY(mark_sequences(a, diag));
+  return place_rows(a, diag);
+}
+
+void spp_attention_close(struct spp_attention *a) {
+  spp_arena_free(&a->arena);
+}
+
+static int64_t me(const struct spp_attention *a) {
+  return a->ring ? a->ring->me : 0;
+}
+
+/* The kernels take void pointers that they only read where the row is an input. */
+static struct spp_rows rows_of(const struct spp_attention *a, const float *data, int64_t heads) {
+  union {
+    const float *read;
+    void *any;
+  } pointer = {.read = data};
+  return (struct spp_rows){pointer.any, heads * a->head_dim, SPP_STORE_F32};
+}
+static struct spp_row_stats stats_of(const struct spp_attention *a, const float *data) {
+  union {
+    const float *read;
+    float *any;
+  } pointer = {.read = data};
+  return (struct spp_row_stats){pointer.any, a->rows};
+}
+
+static struct spp_attn_shape shape_of(const struct spp_attention *a, const struct spp_kv_block *block) {
+  return (struct spp_attn_shape){.q_tokens = a->rows,
+                                 .kv_tokens = block->rows,
+                                 .q_heads = a->heads_here,
+                                 .kv_heads = a->kv_heads_here,
+                                 .head_dim = a->head_dim,
+                                 .scale = 1.0F / sqrtf((float)a->head_dim),
+                                 .mask = {.kind = SPP_MASK_CAUSAL,
+                                          .q = a->positions[me(a)],
+                                          .kv = block->positions,
+                                          .cu_seqlens = a->cu_seqlens,
+                                          .n_docs = a->n_docs}};
+}
+
+static enum spp_status workspace(struct spp_rank *rank, int64_t bytes, void **work) {
+  return spp_heap_bytes(&rank->heap, SPP_PART_TRANSIENT, "attention workspace", bytes, work, rank->diag);
+}
+
+enum spp_status spp_attention_block_forward(struct spp_rank *rank, const struct spp_attention *a,
+                                            const float *q, const struct spp_kv_block *block, float *out,
+                                            float *lse) {
+  const struct spp_attn_forward call = {.shape = shape_of(a, block),
+                                        .options = {.threads = rank->threads},
+                                        .q = rows_of(a, q, a->heads_here),
+                                        .k = rows_of(a, block->k, a->kv_heads_here),
+                                        .v = rows_of(a, block->v, a->kv_heads_here),
+                                        .out = rows_of(a, out, a->heads_here),
+                                        .lse = stats_of(a, lse)};
+  void *work = NULL;
+  SPP_TRY(workspace(rank, spp_attn_forward_workspace_bytes(rank->kernels, &call), &work));
+  SPP_TRY(spp_attn_forward(rank->kernels, &call, work, rank->diag));
+  spp_heap_free(&rank->heap, work);
+  return SPP_OK;
+}
+
+enum spp_status spp_attention_block_backward(struct spp_rank *rank, const struct spp_attention *a,
+                                             const struct spp_kv_block *block,
+                                             const struct spp_block_backward *b) {
+  const struct spp_attn_backward call = {.shape = shape_of(a, block),
+                                         .options = {.threads = rank->threads},
+                                         .q = rows_of(a, b->q, a->heads_here),
+                                         .k = rows_of(a, block->k, a->kv_heads_here),
+                                         .v = rows_of(a, block->v, a->kv_heads_here),
+                                         .dout = rows_of(a, b->dout, a->heads_here),
+                                         .lse = stats_of(a, b->lse),
+                                         .delta = stats_of(a, b->delta),
+                                         .dq = rows_of(a, b->dq, a->heads_here),
+                                         .dk = rows_of(a, b->dkv.k, a->kv_heads_here),
+                                         .dv = rows_of(a, b->dkv.v, a->kv_heads_here)};
+  void *work = NULL;
+  SPP_TRY(workspace(rank, spp_attn_backward_workspace_bytes(rank->kernels, &call), &work));
+  SPP_TRY(spp_attn_backward(rank->kernels, &call, work, rank->diag));
+  spp_heap_free(&rank->heap, work);
+  return SPP_OK;
+}
+
+static enum spp_status exchange_inputs(struct spp_rank *rank, const struct spp_attention *a,
+                                       enum spp_pass pass, struct spp_attention_kept *kept) {
+  const enum spp_part part = SPP_PART_ACTIVATIONS;
+  if (!exchanges(a)) return SPP_OK;
+  SPP_TRY(spp_ulysses_to_heads(rank, a, (struct spp_label){"q", pass}, a->heads, 1, "q after RoPE", part,
+                               &kept->q));
+  SPP_TRY(spp_ulysses_to_heads(rank, a, (struct spp_label){"k", pass}, a->kv_heads, a->kv_repeat,
+                               "k after RoPE", part, &kept->k));
+  return spp_ulysses_to_heads(rank, a, (struct spp_label){"v", pass}, a->kv_heads, a->kv_repeat, "v", part,
+                              &kept->v);
+}
+
+enum spp_status spp_attention_forward(struct spp_rank *rank, const struct spp_attention *a,
+                                      enum spp_pass pass, struct spp_attention_kept *kept) {
+  const enum spp_part part = SPP_PART_ACTIVATIONS;
+  SPP_TRY(exchange_inputs(rank, a, pass, kept));
+  SPP_TRY(spp_heap_floats(&rank->heap, part, "attention output", spp_attention_q_floats(a), &kept->out,
+                          rank->diag));
+  SPP_TRY(spp_heap_floats(&rank->heap, part, "attention log-sum-exp", a->heads_here * a->rows, &kept->lse,
+                          rank->diag));
+  SPP_TRY(a->gathers ? spp_gather_forward(rank, a, pass, kept) : spp_ring_forward(rank, a, pass, kept));
+  kept->o_input = kept->out;
+  if (!exchanges(a)) return SPP_OK;
+  return spp_ulysses_to_tokens(rank, a, (struct spp_label){"attention output", pass}, a->heads, 1,
+                               "o_proj input", part, kept->out, &kept->o_input);
+}
+
+static void free_kept(struct spp_rank *rank, struct spp_attention_kept *kept) {
+  spp_heap_free(&rank->heap, kept->q);
+  spp_heap_free(&rank->heap, kept->k);
+  spp_heap_free(&rank->heap, kept->v);
+  spp_heap_free(&rank->heap, kept->out);
+  spp_heap_free(&rank->heap, kept->lse);
+}
+
+void spp_attention_release(struct spp_rank *rank, struct spp_attention_kept *kept) {
+  if (kept->o_input != kept->out) spp_heap_free(&rank->heap, kept->o_input);
+  free_kept(rank, kept);
+}
+
+static enum spp_status return_gradient(struct spp_rank *rank, const struct spp_attention *a, const char *what,
+                                       int64_t heads, int64_t repeat, float **grad) {
+  float *inside = *grad;
+  SPP_TRY(spp_ulysses_to_tokens(rank, a, (struct spp_label){what, SPP_PASS_BACKWARD}, heads, repeat,
+                                "gradients of q, k, v", SPP_PART_TRANSIENT, inside, grad));
+  spp_heap_free(&rank->heap, inside);
+  return SPP_OK;
+}
+
+enum spp_status spp_attention_backward(struct spp_rank *rank, const struct spp_attention *a,
+                                       struct spp_attention_kept *kept, float *dout,
+                                       struct spp_attention_grads *grads) {
+  const struct spp_kv_block own = {.rows = a->rows, .positions = a->positions[me(a)]};
+  const struct spp_attn_shape shape = shape_of(a, &own);
+  float *delta;
+  if (exchanges(a))
+    SPP_TRY(spp_ulysses_to_heads(rank, a, (struct spp_label){"attention output", SPP_PASS_BACKWARD}, a->heads,
+                                 1, "gradient of the attention output", SPP_PART_TRANSIENT, &dout));
+  SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "softmax row statistics", a->heads_here * a->rows,
+                          &delta, rank->diag));
+  spp_attn_delta(rank->kernels, &shape, rows_of(a, dout, a->heads_here), rows_of(a, kept->out, a->heads_here),
+                 stats_of(a, delta));
+  SPP_TRY(a->gathers ? spp_gather_backward(rank, a, kept, dout, delta, grads)
+                     : spp_ring_backward(rank, a, kept, dout, delta, grads));
+  spp_heap_free(&rank->heap, delta);
+  spp_heap_free(&rank->heap, dout);
+  free_kept(rank, kept);
+  if (!exchanges(a)) return SPP_OK;
+  SPP_TRY(return_gradient(rank, a, "q", a->heads, 1, &grads->q));
+  SPP_TRY(return_gradient(rank, a, "k", a->kv_heads, a->kv_repeat, &grads->k));
+  return return_gradient(rank, a, "v", a->kv_heads, a->kv_repeat, &grads->v);
+}

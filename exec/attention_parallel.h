@@ -1,0 +1,66 @@
+/* Causal self-attention over a sequence that several ranks share, forward and backward, in fp32.
+ *
+ * Outside attention a rank holds `tokens` rows of all heads. Ulysses turns them into `rows` = tokens *
+ * ulysses rows of heads/ulysses heads and back (deepspeedai/DeepSpeed deepspeed/sequence/layer.py); where
+ * there are fewer KV heads than Ulysses ranks, each is sent to several
+ * (runtime/sequence_parallel/ulysses_sp.py). The ring part passes KV blocks round and merges block results by
+ * their log-sum-exp; backward, fp32 gradients of K and V travel with them and end at their owner after as
+ * many hops as there are ranks (zhuzilin/ring-flash-attention). The all-gather part fetches K and V of all
+ * ranks and scatters their gradients (NVIDIA/TransformerEngine context_parallel.py
+ * AttnFuncWithCPAndKVAllGather). Documents packed into the sequences do not see each other. */
+#ifndef SPP_EXEC_ATTENTION_PARALLEL_H
+#define SPP_EXEC_ATTENTION_PARALLEL_H
+
+#include "base/arena.h"
+#include "exec/group.h"
+#include "exec/rank.h"
+#include "exec/sequence.h"
+#include "kernels/attention.h"
+
+struct spp_attention {
+  /* the caller's */
+  struct spp_sequence_cut cut;
+  bool gathers;                      /* the ring part gathers K and V instead of passing them round */
+  int64_t heads, kv_heads, head_dim; /* of this tensor-parallel rank, before Ulysses */
+  const struct spp_rank_group *ulysses, *ring; /* NULL: one rank */
+  const int64_t *cu_seqlens; /* n_docs + 1 bounds over all positions; NULL: each sequence is a document */
+  int64_t n_docs;
+
+  /* worked out by spp_attention_open */
+  struct spp_arena arena;
+  int64_t tokens, rows;              /* a rank's, outside and inside attention */
+  int64_t kv_repeat;                 /* Ulysses ranks that get the same KV head */
+  int64_t heads_here, kv_heads_here; /* inside attention */
+  struct spp_positions *positions;   /* of each ring rank's rows */
+};
+
+/* Checks the fields above and fills the rest. SPP_ERR_INPUT: heads or tokens that cannot be cut so. */
+enum spp_status spp_attention_open(struct spp_attention *a, struct spp_diag *diag);
+void spp_attention_close(struct spp_attention *a);
+
+/* What forward keeps for backward; heap blocks of the rank. */
+struct spp_attention_kept {
+  float *q, *k, *v; /* [rows][heads_here * head_dim], [rows][kv_heads_here * head_dim] */
+  float *out;       /* like q */
+  float *lse;       /* [heads_here][rows] */
+  float *o_input;   /* [tokens][heads * head_dim]: the result; without Ulysses the same block as out */
+};
+
+/* kept->q, k, v: [tokens][heads * head_dim] heap blocks, which are taken over; on return all of `kept` is
+ * filled. */
+enum spp_status spp_attention_forward(struct spp_rank *rank, const struct spp_attention *a,
+                                      enum spp_pass pass, struct spp_attention_kept *kept);
+
+struct spp_attention_grads {
+  float *q, *k, *v; /* [tokens][...] heap blocks that the caller frees */
+};
+/* dout: [tokens][heads * head_dim], a heap block that is taken over. Frees what was kept, but not o_input
+ * when that is a block of its own. */
+enum spp_status spp_attention_backward(struct spp_rank *rank, const struct spp_attention *a,
+                                       struct spp_attention_kept *kept, float *dout,
+                                       struct spp_attention_grads *grads);
+
+/* Frees all that was kept. */
+void spp_attention_release(struct spp_rank *rank, struct spp_attention_kept *kept);
+
+#endif

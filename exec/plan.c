@@ -1,0 +1,59 @@
+#include "exec/plan.h"
+
+#include <string.h>
+
+#include "exec/try.h"
+
+struct spp_layout spp_exec_layout_plain(void) {
+  return (struct spp_layout){.tp = 1,
+                             .pp = 1,
+                             .vpp = 1,
+                             .dp = 1,
+                             .ep = 1,
+                             .etp = 1,
+                             .ulysses = 1,
+                             .ring = 1,
+                             .sp_kind = SPP_SP_NONE,
+                             .dp_replicate = 1,
+                             .recompute = SPP_RECOMPUTE_NONE,
+                             .recompute_layers = SPP_UNSET,
+                             .recompute_unit = 1,
+                             .offload = SPP_OFFLOAD_NONE,
+                             .schedule = SPP_SCHEDULE_1F1B,
+                             .micro_batch = 1,
+                             .grad_accum = 1};
+}
+
+static enum spp_status check_rules(const struct spp_exec_plan *plan, struct spp_diag *diag) {
+  struct spp_violation violation;
+  if (spp_rules_check(&plan->job, &plan->layout, &violation, 1) == 0) return SPP_OK;
+  return spp_diag_set(diag, SPP_ERR_USAGE, violation.rule, violation.source, "%s", violation.text);
+}
+
+enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec_setting *setting,
+                                   struct spp_exec_plan *plan, struct spp_diag *diag) {
+  const struct spp_framework *framework;
+  struct spp_job_spec spec;
+  memset(plan, 0, sizeof *plan);
+  spp_arena_init(&plan->arena);
+  plan->layout = setting->layout;
+  plan->gpu.capacity_bytes = INT64_MAX / 2;
+  plan->cluster.gpus_per_node = (int)spp_layout_world(&setting->layout);
+  SPP_TRY(spp_framework_load(config_dir, "spplan", &plan->arena, &framework, diag));
+  spp_job_spec_clear(&spec);
+  spec.arch = setting->arch;
+  spec.gpu = &plan->gpu;
+  spec.cluster = &plan->cluster;
+  spec.gpus = spp_layout_world(&setting->layout);
+  spec.seq_tokens = setting->seq_tokens;
+  spec.global_batch = setting->layout.micro_batch * setting->layout.grad_accum * setting->layout.dp;
+  spec.dtype = SPP_DTYPE_FP32;
+  SPP_TRY(spp_job_resolve(&spec, framework, &plan->job, diag));
+  SPP_TRY(check_rules(plan, diag));
+  spp_geometry_resolve(&plan->job, &plan->layout, &plan->geometry);
+  return SPP_OK;
+}
+
+void spp_exec_plan_close(struct spp_exec_plan *plan) {
+  spp_arena_free(&plan->arena);
+}
