@@ -251,15 +251,22 @@ void spp_text_assumed(const struct spp_report *report, const struct spp_plan *pl
   spp_para_end(&para);
 }
 
+/* Columns before the command: a narrow screen leaves no room for a label, since words of it cannot be broken.
+ */
+static int command_indent(const struct spp_text_style *style) {
+  enum { ROOM_FOR_LABEL = 70 };
+  return style->width < ROOM_FOR_LABEL ? 2 : SPP_TEXT_LABEL;
+}
+
 /* Words of a command, wrapped with backslashes. Returns the lines it took. */
 static int wrap_command(const char *command, const struct spp_text_style *style, struct spp_str *out) {
-  int column = SPP_TEXT_LABEL, lines = 1;
+  int indent = command_indent(style), column = indent, lines = 1;
   for (const char *word = command; *word;) {
     size_t length = strcspn(word, " ");
-    if (column > SPP_TEXT_LABEL && column + (int)length + 2 > style->width) {
+    if (column > indent && column + (int)length + 2 > style->width) {
       spp_str_add(out, "\\\n");
-      spp_str_fill(out, ' ', SPP_TEXT_LABEL);
-      column = SPP_TEXT_LABEL;
+      spp_str_fill(out, ' ', indent);
+      column = indent;
       lines++;
     }
     spp_str_addn(out, word, length);
@@ -273,7 +280,7 @@ static int wrap_command(const char *command, const struct spp_text_style *style,
 
 void spp_text_launch(const struct spp_job *job, const struct spp_layout *layout,
                      const struct spp_text_style *style, struct spp_str *out) {
-  enum { SHORT_LINES = 4 };
+  enum { SHORT_LINES = 14 }; /* the longest shipped template fits; a file of the user's may not */
   struct spp_str command, wrapped;
   spp_str_init(&command);
   spp_str_init(&wrapped);
@@ -281,7 +288,9 @@ void spp_text_launch(const struct spp_job *job, const struct spp_layout *layout,
   if (command.len &&
       (wrap_command(spp_str_text(&command), style, &wrapped) <= SHORT_LINES || style->verbose)) {
     spp_text_paint(style, SPP_TONE_DIM, "run", out);
-    spp_str_fill(out, ' ', SPP_TEXT_LABEL - 3);
+    int indent = command_indent(style);
+    if (indent < SPP_TEXT_LABEL) spp_str_addc(out, '\n');
+    spp_str_fill(out, ' ', indent < SPP_TEXT_LABEL ? indent : SPP_TEXT_LABEL - 3);
     spp_str_add(out, spp_str_text(&wrapped));
   } else if (command.len) {
     char words[160];
