@@ -143,6 +143,14 @@ __attribute__((unused)) static void run_free(struct run *run) {
   free(run->err);
 }
 
+/* The same, and the exit status must be rc. */
+__attribute__((unused)) static struct run answer(const char *line, const char *const *settings, int rc) {
+  struct run run = run_line(line, settings);
+  if (run.rc != rc)
+    expect_fail_at(__FILE__, __LINE__, "exit status %d, expected %d: %s", run.rc, rc, run.err);
+  return run;
+}
+
 /* Lines of text; a last one without its end counts. */
 __attribute__((unused)) static int run_count_lines(const char *text) {
   int lines = 0;
