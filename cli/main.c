@@ -17,6 +17,25 @@ static void interrupted(int signal_number) {
   _exit(SPP_INTERRUPTED);
 }
 
+static void still_working(int signal_number) {
+  static const char message[] = "spplan: still working (Ctrl-C stops)\n";
+  (void)signal_number;
+  if (write(STDERR_FILENO, message, sizeof message - 1) < 0) return;
+}
+
+/* A person who waits is told so once, after a while; a file or a script is not. */
+static void promise_a_sign_of_life(const struct spp_cli *cli) {
+  enum { PATIENCE_S = 2 };
+  struct sigaction action;
+  if (!cli->term.stderr_tty || cli->args.quiet) return;
+  memset(&action, 0, sizeof action);
+  sigemptyset(&action.sa_mask);
+  action.sa_handler = still_working;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, NULL);
+  alarm(PATIENCE_S);
+}
+
 static void catch_signals(void) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
@@ -52,6 +71,7 @@ static enum spp_status run(struct spp_cli *cli, int argc, char **argv, struct sp
   enum spp_status status = spp_cli_parse(cli, argc, argv, diag);
   if (status != SPP_OK) return status;
   cli->term = spp_term_facts((enum spp_color)cli->args.color);
+  promise_a_sign_of_life(cli);
   if ((status = spp_answer_check_output(cli, diag)) != SPP_OK) return status;
   for (int i = 0; i < cli->args.asserts.count; i++)
     if ((status = spp_assert_parse(cli->args.asserts.text[i], diag)) != SPP_OK) return status;

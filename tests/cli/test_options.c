@@ -183,6 +183,42 @@ static void a_full_disk_a_gone_reader_and_ctrl_c_are_handled(void **state) {
                130, "interrupted");
 }
 
+/* Standard error is a pseudo-terminal, standard input a pipe that says nothing for three seconds. */
+static void a_person_who_waits_is_told_so(void **state) {
+  const char *program = getenv("SPPLAN");
+  int terminal = posix_openpt(O_RDWR | O_NOCTTY), words[2], status = -1;
+  char said[400] = "";
+  size_t used = 0;
+  (void)state;
+  expect_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0 && pipe(words) == 0);
+  int other_end = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  pid_t pid = fork();
+  if (pid == 0) {
+    dup2(words[0], 0);
+    dup2(open("/dev/null", O_WRONLY), 1);
+    dup2(other_end, 2);
+    close(words[1]);
+    run_environment(NULL);
+    execl(program, "spplan", "predict", "--model", "qwen7b", "--seq", "32k", "--gpus", "8", "--gpu",
+          "h100-80gb", "--sp", "4", "--doc-lengths", "-", (char *)NULL);
+    _exit(98);
+  }
+  close(words[0]);
+  sleep(3);
+  expect_i64(write(words[1], "4096\n", 5), 5);
+  close(words[1]);
+  waitpid(pid, &status, 0);
+  fcntl(terminal, F_SETFL, O_NONBLOCK);
+  for (ssize_t n; used < sizeof said - 1 && (n = read(terminal, said + used, sizeof said - 1 - used)) > 0;)
+    used += (size_t)n;
+  said[used] = '\0';
+  close(other_end);
+  close(terminal);
+  expect_i64(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+  expect_has(said, "still working");
+  expect_true(strstr(strstr(said, "still working") + 1, "still working") == NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_stand_before_or_after_the_command_and_take_both_forms),
@@ -192,6 +228,7 @@ int main(void) {
       cmocka_unit_test(assertions_decide_the_exit_status),
       cmocka_unit_test(documents_are_read_from_a_file),
       cmocka_unit_test(output_goes_to_a_file_whole),
+      cmocka_unit_test(a_person_who_waits_is_told_so),
       cmocka_unit_test(a_full_disk_a_gone_reader_and_ctrl_c_are_handled),
   };
   int failed = cmocka_run_group_tests(tests, run_setup, run_teardown);
