@@ -65,6 +65,11 @@ int64_t spp_mlp_width(const struct spp_geometry *g, const struct spp_layer_kind 
   return 0;
 }
 
+int64_t spp_mlp_rows(const struct spp_job *job, const struct spp_geometry *g) {
+  if (!job->framework->tiles_mlp) return g->tokens;
+  return spp_ceil_div(g->tokens, spp_max64(1, spp_ceil_div(g->tokens, job->arch->hidden)));
+}
+
 /* Each rank routes its stream tokens k times and receives as many; expert tensor parallelism gathers them. */
 int64_t spp_expert_rows(const struct spp_job *job, const struct spp_geometry *g) {
   return spp_sat_mul(spp_sat_mul(g->stream_tokens, job->arch->experts_per_token), g->etp);

@@ -17,6 +17,7 @@ struct spp_kept {
   int64_t rows, cols;
 };
 enum { SPP_KEPT_MAX = 48 };
+#define SPP_RC_ALWAYS (1u << 30) /* never waits for backward: a tile that is run again there */
 struct spp_kept_list {
   int count;
   int64_t bytes; /* of all items */
@@ -51,6 +52,9 @@ enum spp_dtype spp_activation_dtype(const struct spp_job *job);
  * experts together (SPP_ROLE_SHARED_EXPERT); 0 when the layer has none. */
 int64_t spp_mlp_width(const struct spp_geometry *g, const struct spp_layer_kind *kind,
                       enum spp_weight_role role);
+/* Tokens a dense MLP works on at a time: all, or a tile of DeepSpeed's TiledMLP (runtime/sequence_parallel/
+ * ulysses_sp.py; ArcticTraining cuts ceil(tokens / hidden) tiles). */
+int64_t spp_mlp_rows(const struct spp_job *job, const struct spp_geometry *g);
 /* Rows that reach a rank's experts when routing is balanced. */
 int64_t spp_expert_rows(const struct spp_job *job, const struct spp_geometry *g);
 

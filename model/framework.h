@@ -181,6 +181,8 @@ struct spp_framework {
   int64_t nccl_channels, nccl_p2p_channels;
   bool position_ids_gather; /* ms-swift, ALST: int64 position ids gathered in every layer */
   bool vision_on_every_sp_rank;
+  bool tiles_mlp;         /* MLP forward and backward in tiles of about hidden_size tokens, inputs kept only (ALST) */
+  bool fp8_params;        /* FP8 training keeps GEMM weights in 8 bit only (fp8_param_gather) */
   bool loads_whole_model; /* each rank reads the whole model before it is sharded (no ZeRO-3 init, no meta device) */
   bool checkpoint_offload_native; /* layer inputs can move to host memory */
 

@@ -129,6 +129,8 @@ static const struct field fields[] = {
     BOOL(position_ids_gather),
     BOOL(vision_on_every_sp_rank),
     {"loads_whole_model", KIND_BOOL, AT(loads_whole_model), 0, true},
+    {"tiles_mlp", KIND_BOOL, AT(tiles_mlp), 0, true},
+    {"fp8_params", KIND_BOOL, AT(fp8_params), 0, true},
     BOOL(checkpoint_offload_native),
     BOOL(overlap_grad_reduce),
     BOOL(overlap_param_gather),

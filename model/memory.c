@@ -108,7 +108,7 @@ static void stage_fill(const struct spp_memory_view *v, const struct spp_stage *
   s->stage = stage;
   stage_states(s);
   stage_layers(s);
-  s->late = !v->grads_persist && peaks_late(s);
+  s->late = !v->grads_persist && !spp_memory_gradients_away(v) && peaks_late(s);
 }
 
 /* What does not depend on which layer runs. */

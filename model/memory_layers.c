@@ -39,16 +39,19 @@ static unsigned waiting(const struct spp_memory_stage *s) {
   return live;
 }
 
-/* Layers whose tensors all stay. `running_here`: the layer in backward is one of them. */
-static void add_whole(const struct spp_memory_stage *s, const struct spp_kept_list *list, int64_t layers,
-                      bool running_here, struct spp_memory_sum *sum) {
+/* Layers that are not recomputed as a whole. Tensors that `dropped` modules own are made again in the running
+ * layer's backward (NVIDIA/Megatron-LM transformer_config.py recompute_modules). `running_here`: the layer in
+ * backward is one of these. */
+static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_list *list, int64_t layers,
+                     unsigned dropped, bool running_here, struct spp_memory_sum *sum) {
   int64_t copies = spp_memory_in_flight(s->stage, layers);
   unsigned rest = waiting(s);
   if (layers <= 0) return;
   for (int i = 0; i < list->count; i++) {
     const struct spp_kept *k = &list->items[i];
-    add_item(sum, k, rest, running_here ? copies - 1 : copies);
-    if (running_here) add_item(sum, k, running[k->block] | LOSS, 1);
+    bool again = (k->modules & (dropped | SPP_RC_ALWAYS)) != 0;
+    if (!again) add_item(sum, k, rest, running_here ? copies - 1 : copies);
+    if (running_here) add_item(sum, k, again ? rerunning[k->block] : running[k->block] | LOSS, 1);
   }
 }
 
@@ -92,25 +95,9 @@ static void add_full(const struct spp_memory_stage *s, enum spp_layer_class clas
   const struct spp_memory_view *v = s->view;
   int64_t again = s->recomputed[class];
   bool rerun = active && again > 0;
-  add_whole(s, &v->kept[class], s->layers[class] - again, active && !rerun, sum);
+  add_kept(s, &v->kept[class], s->layers[class] - again, 0, active && !rerun, sum);
   add_checkpoints(s, again, sum);
   if (rerun) add_rerun(s, &v->kept[class], spp_min64(again, recompute_unit(v->layout)), sum);
-}
-
-/* Modules that drop their tensors and make them again in the running layer's backward
- * (NVIDIA/Megatron-LM transformer_config.py recompute_modules). */
-static void add_modules(const struct spp_memory_stage *s, enum spp_layer_class class, bool active,
-                        struct spp_memory_sum *sum) {
-  const struct spp_kept_list *list = &s->view->kept[class];
-  int64_t copies = spp_memory_in_flight(s->stage, s->layers[class]);
-  unsigned rest = waiting(s), modules = s->view->layout->recompute_modules;
-  if (s->layers[class] <= 0) return;
-  for (int i = 0; i < list->count; i++) {
-    const struct spp_kept *k = &list->items[i];
-    bool dropped = (k->modules & modules) != 0;
-    if (!dropped) add_item(sum, k, rest, active ? copies - 1 : copies);
-    if (active) add_item(sum, k, dropped ? rerunning[k->block] : running[k->block] | LOSS, 1);
-  }
 }
 
 /* The chosen products of every layer stay; the running layer has all its tensors again. */
@@ -127,17 +114,16 @@ static void add_op_level(const struct spp_memory_stage *s, enum spp_layer_class 
 void spp_memory_add_layers(const struct spp_memory_stage *s, enum spp_layer_class active,
                            struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
+  bool selective = v->layout->recompute == SPP_RECOMPUTE_SELECTIVE;
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     enum spp_layer_class class = (enum spp_layer_class)c;
     bool here = class == active;
     if (v->layout->recompute == SPP_RECOMPUTE_FULL)
       add_full(s, class, here, sum);
-    else if (v->layout->recompute == SPP_RECOMPUTE_NONE)
-      add_whole(s, &v->kept[class], s->layers[class], here, sum);
-    else if (v->job->framework->selective_is_op_level)
+    else if (selective && v->job->framework->selective_is_op_level)
       add_op_level(s, class, here, sum);
     else
-      add_modules(s, class, here, sum);
+      add_kept(s, &v->kept[class], s->layers[class], selective ? v->layout->recompute_modules : 0, here, sum);
   }
 }
 
@@ -147,11 +133,11 @@ static int64_t input_bytes(const struct spp_memory_view *v) {
 
 int64_t spp_memory_layer_keeps(const struct spp_memory_view *v, enum spp_layer_class class) {
   const struct spp_kept_list *list = &v->kept[class];
-  if (v->layout->recompute == SPP_RECOMPUTE_NONE) return list->bytes;
+  if (v->layout->recompute == SPP_RECOMPUTE_NONE) return spp_kept_without(list, SPP_RC_ALWAYS);
   if (v->layout->recompute == SPP_RECOMPUTE_FULL)
     return spp_ceil_div(input_bytes(v), recompute_unit(v->layout));
   if (v->job->framework->selective_is_op_level) return v->saved[class].bytes;
-  return spp_kept_without(list, v->layout->recompute_modules);
+  return spp_kept_without(list, v->layout->recompute_modules | SPP_RC_ALWAYS);
 }
 
 int64_t spp_memory_stage_keeps(const struct spp_memory_stage *s) {
@@ -160,7 +146,7 @@ int64_t spp_memory_stage_keeps(const struct spp_memory_stage *s) {
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     enum spp_layer_class class = (enum spp_layer_class)c;
     bool full = v->layout->recompute == SPP_RECOMPUTE_FULL;
-    int64_t each = full ? v->kept[class].bytes : spp_memory_layer_keeps(v, class);
+    int64_t each = full ? spp_kept_without(&v->kept[class], SPP_RC_ALWAYS) : spp_memory_layer_keeps(v, class);
     int64_t inputs = spp_ceil_div(s->recomputed[c], recompute_unit(v->layout));
     if (spp_offload_activations(v->layout->offload)) inputs = spp_min64(inputs, OFFLOADED_IN_FLIGHT);
     bytes = spp_sat_add(bytes, spp_sat_mul(s->layers[c] - s->recomputed[c], each));
@@ -179,7 +165,7 @@ int64_t spp_memory_running_keeps(const struct spp_memory_stage *s) {
     else if (s->layers[c] > 0 && v->layout->recompute != SPP_RECOMPUTE_FULL)
       most = spp_max64(most, spp_memory_layer_keeps(v, (enum spp_layer_class)c));
     else if (s->layers[c] > 0)
-      most = spp_max64(most, v->kept[c].bytes);
+      most = spp_max64(most, spp_kept_without(&v->kept[c], SPP_RC_ALWAYS));
   }
   return inputs > 0 ? inputs : most;
 }

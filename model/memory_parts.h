@@ -65,6 +65,11 @@ static inline int64_t spp_memory_share(const struct spp_geometry *g, bool sharde
                      spp_ceil_div(expert, spp_max64(1, g->expert_shard_group)));
 }
 
+/* Offloaded optimizers take the gradients along, but for Megatron's, which reduces them on the GPU. */
+static inline bool spp_memory_gradients_away(const struct spp_memory_view *v) {
+  return spp_offload_optimizer(v->layout->offload) && v->job->framework->sharding != SPP_SHARDING_MEGATRON;
+}
+
 /* The matrix that makes the logits: a tied model has no head of its own. */
 static inline const struct spp_state_counts *spp_memory_head(const struct spp_memory_view *v) {
   return v->head.elements > 0 ? &v->head : &v->embedding;

@@ -49,9 +49,11 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
   const struct spp_state_counts *c = &s->states;
   bool away = spp_offload_params(v->layout->offload), sharded = r->shard_weights;
   int weight_bytes = job->method == SPP_METHOD_Q_GALORE ? 1 : r->weight_bytes;
+  int64_t trained = spp_memory_share(v->g, sharded, c->trainable, c->trainable_expert);
+  if (job->framework->fp8_params && scaled_weights(job) && !sharded && trained >= c->linear)
+    trained -= c->linear;
   if (!away) {
-    add_elements(v, sum, &weights, SPP_LIVE_ALWAYS, weight_bytes,
-                 spp_memory_share(v->g, sharded, c->trainable, c->trainable_expert));
+    add_elements(v, sum, &weights, SPP_LIVE_ALWAYS, weight_bytes, trained);
     spp_memory_add_bytes(sum, &frozen, SPP_LIVE_ALWAYS,
                          spp_memory_share(v->g, sharded, c->frozen_bytes, c->frozen_expert_bytes));
   }
@@ -77,15 +79,14 @@ static void add_gradients(const struct spp_memory_stage *s, const struct spp_sta
                           struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   const struct spp_state_counts *c = &s->states;
-  bool away =
-      spp_offload_optimizer(v->layout->offload) && v->job->framework->sharding != SPP_SHARDING_MEGATRON;
-  if (away) return;
+  if (spp_memory_gradients_away(v)) return;
   int64_t elements = spp_memory_share(v->g, r->shard_grads, c->trainable, c->trainable_expert);
+  const unsigned tower = SPP_LIVE(SPP_MOMENT_BACKWARD_VISION); /* last to run: all gradients are there */
   unsigned live = not_load;
   if (!v->grads_persist) {
-    live = SPP_LIVE(SPP_MOMENT_STEP) | (s->late ? SPP_LIVE_BACKWARD : 0);
+    live = tower | SPP_LIVE(SPP_MOMENT_STEP) | (s->late ? SPP_LIVE_BACKWARD : 0);
     if (!s->late && s->stage->last)
-      add_elements(v, sum, &head_grads, SPP_LIVE_BACKWARD, r->grad_bytes,
+      add_elements(v, sum, &head_grads, SPP_LIVE_BACKWARD & ~tower, r->grad_bytes,
                    spp_memory_share(v->g, r->shard_grads, spp_memory_head(v)->trainable, 0));
   }
   add_elements(v, sum, &gradients, live, r->grad_bytes, elements);

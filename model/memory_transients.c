@@ -69,7 +69,8 @@ static void add_mlp(const struct transient_view *t, enum spp_layer_class active)
   const struct spp_layer_kind *kind = t->v->kind[active];
   if (!kind) return;
   if (active == SPP_LAYER_DENSE) {
-    add_act(t, &mlp_grads, MLP, t->g->tokens, spp_mlp_width(t->g, kind, SPP_ROLE_MLP), mlp_copies(job));
+    add_act(t, &mlp_grads, MLP, spp_mlp_rows(job, t->g), spp_mlp_width(t->g, kind, SPP_ROLE_MLP),
+            mlp_copies(job));
     return;
   }
   int64_t rows = spp_expert_rows(job, t->g);

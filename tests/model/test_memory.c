@@ -122,6 +122,21 @@ static void op_level_recompute_keeps_every_second_product(void **state) {
   jobs_close(&f);
 }
 
+static void a_tiled_mlp_keeps_its_input_and_one_tile(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.job.seq_tokens = 10 * H; /* ten tiles of H tokens */
+  f.framework.tiles_mlp = true;
+  jobs_predict(&f);
+  const int64_t whole = f.memory.checkpoint_bytes[0];
+  expect_i64(whole, 10 * H * (16 * H + 4 * DQ + 4 * DK + 4 * NQ + 8));
+  expect_i64(kept(&f, SPP_MOMENT_LOSS), 2 * whole);
+  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 2 * whole + 8 * H * I);
+  expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, SPP_MOMENT_BACKWARD_MLP), 4 * H * I + 2 * 10 * H * H);
+  jobs_close(&f);
+}
+
 static void offloaded_inputs_leave_two_on_the_gpu(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -474,6 +489,7 @@ int main(void) {
       cmocka_unit_test(selective_modules_drop_their_own_tensors),
       cmocka_unit_test(latent_up_projections_can_be_dropped),
       cmocka_unit_test(op_level_recompute_keeps_every_second_product),
+      cmocka_unit_test(a_tiled_mlp_keeps_its_input_and_one_tile),
       cmocka_unit_test(offloaded_inputs_leave_two_on_the_gpu),
       cmocka_unit_test(stages_hold_several_micro_batches),
       cmocka_unit_test(backward_transients_follow_the_kernels),

@@ -234,6 +234,10 @@ static void fp8_training_keeps_two_copies_before_blackwell(void **state) {
   /* linears of a layer: 2*3584*3584 + 2*512*3584 + 3*3584*18944 */
   const int64_t linear = 28 * INT64_C(233046016);
   expect_i64(jobs_ledger(&f, "8-bit weight copies", SPP_MOMENT_STEP), 2 * linear);
+  int64_t both = f.memory.resident[SPP_PART_WEIGHTS];
+  f.framework.fp8_params = true; /* no 16-bit copy of them */
+  jobs_predict(&f);
+  expect_i64(f.memory.resident[SPP_PART_WEIGHTS], both - 2 * linear);
   f.gpu.compute_capability = 100;
   jobs_predict(&f);
   expect_i64(jobs_ledger(&f, "8-bit weight copies", SPP_MOMENT_STEP), linear);
