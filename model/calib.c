@@ -1,5 +1,6 @@
 #include "model/calib.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static const char *const memory_keys[SPP_MEMORY_KERNEL_COUNT] = {
 };
 static const char *const attention_keys[SPP_ATTN_IMPL_COUNT] = {
     [SPP_ATTN_EAGER] = "eager", [SPP_ATTN_SDPA] = "sdpa", [SPP_ATTN_FA2] = "fa2",
-    [SPP_ATTN_FA3] = "fa3",     [SPP_ATTN_TE] = "te",
+    [SPP_ATTN_FA3] = "fa3",     [SPP_ATTN_TE] = "te",     [SPP_ATTN_FA1] = "fa1",
 };
 /* Whose shares a GPU without a file of its own borrows: the newest generation not newer than itself. */
 static const struct {
@@ -65,7 +66,7 @@ static void read_pass(struct spp_json v, struct spp_attention_pass *fit, enum sp
   fit->memory_efficiency = number(v, "memory_efficiency", 1e-3, 4, 1, status, diag);
 }
 
-/* "fa2": {"64": {...}, "128": {...}}, or "sdpa": {"same_as": "fa2"}. */
+/* "fa2": {"64": {...}, "128": {...}}, or "sdpa": {"same_as": "fa2"}, slower by "rate" where given. */
 static void read_attention(struct spp_json kernels, int impl, struct spp_attention_fit fit[2],
                            enum spp_status *status, struct spp_diag *diag) {
   static const char *const widths[2] = {"64", "128"};
@@ -74,11 +75,15 @@ static void read_attention(struct spp_json kernels, int impl, struct spp_attenti
   if (*status != SPP_OK) return;
   *status = spp_json_string_or(spp_json_get(v, "same_as"), NULL, &same, diag);
   if (*status != SPP_OK) return;
+  double share = 1;
+  *status = spp_json_real_or(spp_json_get(v, "rate"), 0.01, 2, 1, &share, diag);
   if (same) v = spp_json_get(kernels, same);
   for (int i = 0; i < 2; i++) {
     struct spp_json width = spp_json_get(v, widths[i]);
     read_pass(spp_json_get(width, "forward"), &fit[i].forward, status, diag);
     read_pass(spp_json_get(width, "backward"), &fit[i].backward, status, diag);
+    fit[i].forward.efficiency *= share;
+    fit[i].backward.efficiency *= share;
   }
 }
 
@@ -127,6 +132,11 @@ static void read_device(const struct device_files *files, const struct spp_gpu *
   if (*status == SPP_OK)
     *status = spp_json_real(section(files, calib->measured ? "sigma" : "sigma_borrowed"), 0.01, 1,
                             &calib->sigma, diag);
+  double power_w =
+      0; /* of the card measured; dynamic power goes with f V^2 and V with f: the clock with its cube root */
+  if (*status == SPP_OK)
+    *status = spp_json_real_or(spp_json_get(files->own, "power_w"), 0, 1e5, 0, &power_w, diag);
+  calib->clock_share = power_w > 0 && gpu->power_w > 0 ? cbrt(gpu->power_w / power_w) : 1;
   read_gemm(section(files, "gemm"), &calib->gemm, status, diag);
   calib->sustained = number(ratios, "sustained", 0.1, 1.2, 1, status, diag);
   calib->wgrad_ratio = number(ratios, "wgrad", 0.5, 3, 1, status, diag);

@@ -38,6 +38,8 @@ struct spp_calib {
   bool measured; /* false: the shares of a sibling GPU on this GPU's datasheet */
   double sigma;  /* 1-sigma relative error of one kernel's time */
   struct spp_gemm_fit gemm;
+  double clock_share; /* clock this card sustains over that of the card measured: cube root of their power
+                         limits */
   double sustained; /* rate under a training load over the rate of a short benchmark (power, clocks, data) */
   double wgrad_ratio, dgrad_ratio; /* GEMM time of the backward halves over a forward of the same shape */
   double grouped_gemm_ratio;       /* grouped (MoE) rate over dense */

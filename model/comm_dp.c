@@ -103,11 +103,12 @@ static void emit_full_shard(const struct spp_comm_context *c, const struct popul
       overlaps(c, c->job->framework->overlap_param_gather) ? SPP_OVERLAP_FORWARD : SPP_OVERLAP_NONE;
   enum spp_overlap backward_hides =
       overlaps(c, c->job->framework->overlap_grad_reduce) ? SPP_OVERLAP_BACKWARD : SPP_OVERLAP_NONE;
-  int64_t m = c->g->m;
+  bool held = c->job->framework->gathers_once_under_pp && c->g->pp > 1;
+  int64_t m = held ? 1 : c->g->m;
   emit_state_op(c, SPP_ALL_GATHER, p->parameters, p->gathered_bytes, shard, p->stride, SPP_PASS_FORWARD,
                 spp_sat_mul(c->forwards, m), gather_hides);
-  emit_state_op(c, SPP_ALL_GATHER, p->parameters, p->gathered_bytes, shard, p->stride, SPP_PASS_BACKWARD, m,
-                gather_hides == SPP_OVERLAP_NONE ? SPP_OVERLAP_NONE : SPP_OVERLAP_BACKWARD);
+  emit_state_op(c, SPP_ALL_GATHER, p->parameters, p->gathered_bytes, shard, p->stride, SPP_PASS_BACKWARD,
+                held ? 0 : m, gather_hides == SPP_OVERLAP_NONE ? SPP_OVERLAP_NONE : SPP_OVERLAP_BACKWARD);
   emit_state_op(c, SPP_REDUCE_SCATTER, p->gradients, reduce_bytes, shard, p->stride, SPP_PASS_BACKWARD, m,
                 backward_hides);
 }

@@ -26,6 +26,7 @@ enum spp_attention_impl {
   SPP_ATTN_FA2,
   SPP_ATTN_FA3,
   SPP_ATTN_TE, /* cuDNN fused attention */
+  SPP_ATTN_FA1, /* FlashAttention 1 and its Triton version: kernels of before August 2023 */
   SPP_ATTN_IMPL_COUNT
 };
 enum spp_method { SPP_METHOD_FULL, SPP_METHOD_LORA, SPP_METHOD_QLORA, SPP_METHOD_GALORE, SPP_METHOD_Q_GALORE, SPP_METHOD_COUNT };
@@ -189,6 +190,8 @@ struct spp_framework {
   /* time */
   bool overlap_grad_reduce, overlap_param_gather, overlap_tp, overlap_pp, overlap_ep;
   bool ep_sends_once_per_node; /* the dispatcher forwards a token inside a node instead of sending it to each of its experts */
+  double state_exposed_share; /* of sharded states whose exchange could hide: what stays in view all the same */
+  bool gathers_once_under_pp; /* weights stay gathered and gradients whole over the micro-batches of a pipeline */
   double host_s_per_layer; /* host time to launch one layer's forward; a step cannot run faster than the host */
   double host_s_per_step;
   double comm_sm_slowdown; /* share added to compute that overlaps communication */

@@ -138,6 +138,8 @@ static const struct field fields[] = {
     BOOL(overlap_pp),
     BOOL(overlap_ep),
     {"ep_sends_once_per_node", KIND_BOOL, AT(ep_sends_once_per_node), 0, true},
+    {"state_exposed_share", KIND_REAL, AT(state_exposed_share), 0, true},
+    {"gathers_once_under_pp", KIND_BOOL, AT(gathers_once_under_pp), 0, true},
     REAL(host_s_per_layer),
     REAL(host_s_per_step),
     REAL(comm_sm_slowdown),

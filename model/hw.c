@@ -105,6 +105,7 @@ static void read_gpu(struct reader *r, const char *entry, struct spp_gpu *gpu) {
       gpu->has_fast_link ? rate(r, "link_bytes_per_s", max_rate, true) : gpu->pcie_bytes_per_s;
   gpu->sms = (int)whole(r, "sms", 1, 4096, 0);
   gpu->compute_capability = compute_capability(r);
+  gpu->power_w = rate(r, "tdp_w", 1e5, false);
   gpu->usd_per_hour = rate(r, "usd_per_hour", 1e4, false);
   read_flops(r, gpu);
 }

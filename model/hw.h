@@ -34,6 +34,7 @@ struct spp_gpu {
   double flops_per_s[SPP_DTYPE_COUNT]; /* dense peak; 0 = not supported */
   double link_bytes_per_s; /* GPU-to-GPU, one direction: NVLink/xGMI, else PCIe */
   double pcie_bytes_per_s; /* host link, one direction */
+  double power_w;          /* board power limit; 0 = unknown */
   bool has_fast_link;      /* NVLink, xGMI, HCCS */
   int sms;
   int compute_capability; /* 90 = sm_90; 0 for others */

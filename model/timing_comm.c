@@ -113,6 +113,7 @@ void spp_layer_exposure_count(const struct spp_timing_context *c, const struct s
 void spp_state_exposure_count(const struct spp_timing_context *c, double forward_s, double backward_s,
                               double layers, struct spp_comm *comm, struct spp_exposed *exposed) {
   double hideable[2] = {0, 0}, windows[2] = {0, 0}, kept[2], pass_s[2] = {forward_s, backward_s};
+  double least_exposed = c->job->framework->state_exposed_share;
   for (int i = 0; i < comm->count; i++) {
     const struct spp_comm_op *op = &comm->ops[i];
     int side = op->overlap == SPP_OVERLAP_BACKWARD;
@@ -127,7 +128,7 @@ void spp_state_exposure_count(const struct spp_timing_context *c, double forward
     struct spp_comm_op *op = &comm->ops[i];
     if (inside_layers(op)) continue;
     if (op->overlap != SPP_OVERLAP_NONE)
-      op->exposed_s = op->time_s * kept[op->overlap == SPP_OVERLAP_BACKWARD];
+      op->exposed_s = op->time_s * spp_most(least_exposed, kept[op->overlap == SPP_OVERLAP_BACKWARD]);
     exposed->step_s[op->group] += op->exposed_s;
     exposed->hidden_s += op->time_s - op->exposed_s;
   }

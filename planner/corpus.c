@@ -61,9 +61,10 @@ static int read_attention(const char *attention) {
   static const struct {
     const char *word;
     enum spp_attention_impl impl;
-  } words[] = {{"unfused", SPP_ATTN_EAGER}, {"fa3", SPP_ATTN_FA3},    {"te", SPP_ATTN_TE},
-               {"cudnn", SPP_ATTN_TE},      {"fa2", SPP_ATTN_FA2},    {"flash", SPP_ATTN_FA2},
-               {"sdpa", SPP_ATTN_SDPA},     {"eager", SPP_ATTN_EAGER}};
+  } words[] = {{"fa2 (triton", SPP_ATTN_FA1}, {"fa1", SPP_ATTN_FA1},   {"unfused", SPP_ATTN_EAGER},
+               {"fa3", SPP_ATTN_FA3},         {"te", SPP_ATTN_TE},     {"cudnn", SPP_ATTN_TE},
+               {"fa2", SPP_ATTN_FA2},         {"flash", SPP_ATTN_FA2}, {"sdpa", SPP_ATTN_SDPA},
+               {"eager", SPP_ATTN_EAGER}};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (!strncmp(attention, words[i].word, strlen(words[i].word))) return (int)words[i].impl;
   return SPP_UNSET;
