@@ -191,8 +191,12 @@ struct spp_framework {
   bool overlap_grad_reduce, overlap_param_gather, overlap_tp, overlap_pp, overlap_ep;
   bool ep_sends_once_per_node; /* the dispatcher forwards a token inside a node instead of sending it to each of its experts */
   double state_exposed_share; /* of sharded states whose exchange could hide: what stays in view all the same */
+  double tp_exposed_share;    /* same of tensor-parallel exchanges that overlap with products */
+  bool copies_gathered;       /* gathered weights and gradients on their way out are copied once more (FSDP2) */
   bool gathers_once_under_pp; /* weights stay gathered and gradients whole over the micro-batches of a pipeline */
   double host_s_per_layer; /* host time to launch one layer's forward; a step cannot run faster than the host */
+  double fp8_cast_bytes;   /* moved per 16-bit element of an operand that is cast to 8 bits; 0 = 4 */
+  bool fp8_casts_weights;  /* for every product, not once a step */
   double host_s_per_step;
   double comm_sm_slowdown; /* share added to compute that overlaps communication */
   double memory_sigma, time_sigma; /* 1-sigma relative error of a prediction, until calibrated per group */

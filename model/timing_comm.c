@@ -102,10 +102,21 @@ void spp_layer_exposure_count(const struct spp_timing_context *c, const struct s
     struct spp_comm_op *op = &comm->ops[i];
     if (!inside_layers(op)) continue;
     double bare = bare_share(c, op);
+    if (op->group == SPP_GROUP_TP) bare = spp_most(bare, c->job->framework->tp_exposed_share);
     op->exposed_s = op->time_s * (bare + (1 - bare) * kept[op->pass][op->group]);
     exposed->pass_s[op->pass][op->group] += op->exposed_s / m;
     exposed->hidden_s += op->time_s - op->exposed_s;
   }
+}
+
+/* FSDP2 splits each gathered buffer into parameters and lays gradients out for the scatter: 16-bit weights
+ * read and written per gather, gradients read in 16 bits and written in the reduce type (pytorch/pytorch
+ * torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py all_gather_copy_out, chunk_cat). */
+static double copies_s(const struct spp_timing_context *c, const struct spp_comm_op *op) {
+  double bytes = (double)op->message_bytes * (double)op->count_per_step;
+  if (!c->job->framework->copies_gathered || op->group != SPP_GROUP_DP) return 0;
+  if (op->op == SPP_ALL_GATHER) return spp_memory_s(&c->rates, SPP_MEMORY_STREAM, 2 * bytes);
+  return op->op == SPP_REDUCE_SCATTER ? spp_memory_s(&c->rates, SPP_MEMORY_STREAM, 1.5 * bytes) : 0;
 }
 
 /* Sharded states hide under the layers of one pass: of every micro-batch, or of the one beside the step. All
@@ -129,6 +140,7 @@ void spp_state_exposure_count(const struct spp_timing_context *c, double forward
     if (inside_layers(op)) continue;
     if (op->overlap != SPP_OVERLAP_NONE)
       op->exposed_s = op->time_s * spp_most(least_exposed, kept[op->overlap == SPP_OVERLAP_BACKWARD]);
+    op->exposed_s += copies_s(c, op);
     exposed->step_s[op->group] += op->exposed_s;
     exposed->hidden_s += op->time_s - op->exposed_s;
   }

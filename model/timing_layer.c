@@ -53,8 +53,11 @@ static void add_gemm(const struct spp_timing_context *c, struct spp_layer_time *
   t->forward.gemm_s += spp_gemm_s(r, m, n, k);
   t->backward.gemm_s += r->dgrad_ratio * spp_gemm_s(r, m, k, n);
   if (c->job->dtype == SPP_DTYPE_FP8) { /* inputs and output gradients are cast on their way in */
-    t->forward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, FP8_CAST_BYTES * m * k) + r->launch_s;
-    t->backward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, FP8_CAST_BYTES * m * n) + r->launch_s;
+    const struct spp_framework *f = c->job->framework;
+    double each = f->fp8_cast_bytes > 0 ? f->fp8_cast_bytes : FP8_CAST_BYTES;
+    double weight = f->fp8_casts_weights ? n * k : 0;
+    t->forward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, each * (m * k + weight)) + r->launch_s;
+    t->backward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, each * m * n) + r->launch_s;
   }
   if (c->base_trainable) t->wgrad_s += r->wgrad_ratio * spp_gemm_s(r, n, k, m);
 }
