@@ -97,3 +97,58 @@ int64_t spp_bound_device_bytes(const struct spp_bound *bound, const struct spp_l
       (double)job->framework->context_bytes + rank_elements(job, layout) * (weights + optimizer) * rounding;
   return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
+
+/* Elements of the largest rank: at most its share of the layers, each of the largest kind, and everything
+ * outside them. Virtual stages round up once each. */
+static double most_elements(const struct spp_job *job, const struct spp_layout *layout) {
+  const struct spp_model_sums *sums = &job->sums;
+  const struct spp_weight_sums *outer[] = {&sums->embedding, &sums->head, &sums->vision, &sums->other};
+  double layer = 0, all = 0, padding = (double)job->framework->vocab_multiple * (double)job->arch->hidden;
+  double layers =
+      (double)(job->arch->layers / layout->pp + layout->vpp + 2 * job->framework->stage_outer_layers);
+  for (int k = 0; k < job->arch->kind_count; k++) {
+    double one = (double)spp_sums_dense(&sums->kinds[k], layout->tp) +
+                 (double)spp_sums_expert(&sums->kinds[k], layout->ep, layout->etp) + 1;
+    layer = fmax(layer, one);
+  }
+  all = layer * layers;
+  for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
+    all += (double)spp_sums_dense(outer[i], layout->tp) + padding + 1;
+  return all;
+}
+
+/* Layer inputs that full recompute keeps: no schedule but GPipe has more than 2p micro-batches in flight. */
+static double most_inputs(const struct spp_job *job, const struct spp_layout *layout) {
+  struct spp_geometry g;
+  spp_geometry_resolve(job, layout, &g);
+  double layers =
+      (double)(job->arch->layers / layout->pp + layout->vpp + 2 * job->framework->stage_outer_layers);
+  double flying = layout->pp == 1 ? 1 : 2 * (double)layout->pp;
+  if (layout->schedule == SPP_SCHEDULE_GPIPE) flying = fmax(flying, (double)layout->grad_accum);
+  return layers * flying * (double)g.tokens * (double)job->arch->hidden * (double)g.element_bytes;
+}
+
+/* Offload takes tensors off the GPU and adds none to what it holds of them: at the moment and on the stage
+ * where the plain layout peaks, no more is gone than every byte of optimizer, gradients, weights and layer
+ * inputs, as named. Eight bytes an element are added for what the step makes on top (fp32 copies, foreach
+ * lists). */
+int64_t spp_bound_freed_bytes(const struct spp_bound *bound, const struct spp_layout *layout) {
+  const struct spp_job *job = bound->job;
+  const struct spp_framework *framework = job->framework;
+  const struct spp_states *states = &framework->states[layout->zero];
+  bool inputs = spp_offload_activations(layout->offload);
+  if (inputs && layout->recompute != SPP_RECOMPUTE_FULL) return INT64_MAX;
+  double sp = (double)(framework->dp_shard_includes_sp ? layout->ulysses * layout->ring : 1);
+  double ranks = (double)layout->dp * sp / (double)spp_max64(1, layout->dp_replicate);
+  if (job->arch->experts > 0)
+    ranks = fmax(1, ranks * fmin(1, (double)layout->tp / (double)(layout->ep * layout->etp)));
+  double optimizer = states->master_bytes + states->moment_bytes + states->step_extra_bytes + 8;
+  double freed = optimizer / (states->shard_optimizer ? ranks : 1) +
+                 (states->grad_bytes + 4) / (states->shard_grads ? ranks : 1);
+  if (spp_offload_params(layout->offload))
+    freed += (states->weight_bytes + 4) / (states->shard_weights ? ranks : 1);
+  double bytes = spp_offload_optimizer(layout->offload) ? most_elements(job, layout) * freed : 0;
+  if (inputs) bytes += most_inputs(job, layout);
+  bytes = fmax(1, framework->allocator_factor) * bytes + 4194304;
+  return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
+}

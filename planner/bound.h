@@ -18,5 +18,8 @@ void spp_bound_prepare(const struct spp_job *job, struct spp_bound *bound);
 double spp_bound_step_s(const struct spp_bound *bound, const struct spp_layout *layout);
 /* Device bytes no prediction of this layout falls below. */
 int64_t spp_bound_device_bytes(const struct spp_bound *bound, const struct spp_layout *layout);
+/* Device bytes that the layout's offload frees at most, against the same layout without; INT64_MAX = unknown.
+ */
+int64_t spp_bound_freed_bytes(const struct spp_bound *bound, const struct spp_layout *layout);
 
 #endif

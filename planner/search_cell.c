@@ -86,12 +86,15 @@ static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, c
  * alive and rebuilds one; less recompute keeps n times what a layer keeps, at least twice its input (a norm's
  * output, a projection's input or output).
  *
+ * plain_bytes: what offload frees is bounded too (spp_bound_freed_bytes).
+ *
  * fits_plain: offload is a remedy. Where the layout fits without, it is no part of the space (unless the
  * objective is memory, or the user fixed it), pruned or exhaustive. */
 enum { MAX_BLOCK = SPP_RECOMPUTE_COUNT * SPP_MAX_PIPES * SPP_LOSS_CHOICE_COUNT * SPP_MAX_MICRO_BATCHES };
 struct lessons {
   int block, plain_block;
   int64_t bytes[MAX_BLOCK];
+  int64_t plain_bytes[MAX_BLOCK]; /* of the same layouts without offload */
   bool fits_plain[MAX_BLOCK];
 };
 
@@ -115,6 +118,7 @@ static void turn_page(const struct spp_walk *walk, struct lessons *lessons) {
   memset(lessons->bytes, 0, used * sizeof *lessons->bytes);
   if (block / c->offload_count == lessons->plain_block) return;
   lessons->plain_block = block / c->offload_count;
+  memset(lessons->plain_bytes, 0, used * sizeof *lessons->plain_bytes);
   memset(lessons->fits_plain, 0, used * sizeof *lessons->fits_plain);
 }
 
@@ -123,6 +127,9 @@ static int64_t least_bytes(const struct spp_hunt *hunt, const struct spp_walk *w
   const struct spp_variant *v = &walk->variant;
   int64_t bytes =
       hunt->nearest_matters ? 0 : spp_bound_device_bytes(&hunt->bounds[place->framework], &walk->layout);
+  int64_t plain = lessons->plain_bytes[own_slot(walk)];
+  if (walk->layout.offload != SPP_OFFLOAD_NONE && plain > 0 && !hunt->nearest_matters)
+    bytes = spp_max64(bytes, plain - spp_bound_freed_bytes(&hunt->bounds[place->framework], &walk->layout));
   if (walk->layout.grad_accum < 2 && walk->layout.pp < 2) return bytes;
   if (walk->micro > 0)
     bytes = spp_max64(bytes, lessons->bytes[slot(walk, v->recompute, v->pipe, walk->micro - 1)]);
@@ -164,6 +171,7 @@ static bool fit_in(const struct spp_hunt *hunt, const struct spp_walk *walk, con
   int64_t *bytes = &lessons->bytes[own_slot(walk)];
   if (!hunt->options->exhaustive) {
     *bytes = least_bytes(hunt, walk, place, lessons);
+    if (walk->layout.offload == SPP_OFFLOAD_NONE) lessons->plain_bytes[own_slot(walk)] = *bytes;
     if (*bytes > capacity_of(walk->job)) {
       count_reason(&tally->reasons[SPP_REASON_MEMORY], place, -1);
       return false;
@@ -172,6 +180,7 @@ static bool fit_in(const struct spp_hunt *hunt, const struct spp_walk *walk, con
   spp_geometry_resolve(walk->job, &walk->layout, &prediction->geometry);
   spp_memory_predict(walk->job, &walk->layout, &prediction->geometry, NULL, &prediction->memory);
   *bytes = prediction->memory.device_bytes;
+  if (walk->layout.offload == SPP_OFFLOAD_NONE) lessons->plain_bytes[own_slot(walk)] = *bytes;
   if (spp_memory_feasible(&prediction->memory)) return true;
   note_miss(walk->job, &prediction->memory, place, tally);
   return false;

@@ -215,6 +215,13 @@ static void add_pipe(struct spp_choices *choices, int64_t vpp, enum spp_schedule
   choices->pipes[choices->pipe_count++].schedule = schedule;
 }
 
+/* GPipe has 1F1B's bubble and keeps every micro-batch alive: never better, so only where there is no 1F1B. */
+static bool schedule_offered(const struct spp_framework *framework, int schedule) {
+  if (schedule == SPP_SCHEDULE_INTERLEAVED) return false; /* comes with virtual stages */
+  if (schedule == SPP_SCHEDULE_GPIPE && framework->schedules[SPP_SCHEDULE_1F1B]) return false;
+  return framework->schedules[schedule];
+}
+
 /* Without a pipeline there is no schedule; with one chunk a rank every flat schedule, with more the
  * interleaved one. */
 static void choose_pipes(const struct spp_space *space, const struct spp_cell *cell,
@@ -237,8 +244,7 @@ static void choose_pipes(const struct spp_space *space, const struct spp_cell *c
       add_pipe(choices, 1, SPP_SCHEDULE_1F1B);
     else
       for (int s = 0; s < SPP_SCHEDULE_COUNT; s++)
-        if (framework->schedules[s] && s != SPP_SCHEDULE_INTERLEAVED)
-          add_pipe(choices, 1, (enum spp_schedule)s);
+        if (schedule_offered(framework, s)) add_pipe(choices, 1, (enum spp_schedule)s);
   }
   if (choices->pipe_count == 0) add_pipe(choices, 1, SPP_SCHEDULE_1F1B);
 }
