@@ -17,6 +17,9 @@ static const struct spp_tensor masks =
     KEPT("ring half-index masks", "two bool masks of the packed sequences");
 static const struct spp_tensor probs32 = KEPT("attention probabilities, fp32", "softmax backward");
 static const struct spp_tensor probs = KEPT("attention probabilities", "product with v");
+static const struct spp_tensor capped = KEPT("attention scores, soft-capped", "tanh backward");
+static const struct spp_tensor mask16 =
+    KEPT("attention mask", "made 16-bit in every layer, attention backward");
 static const struct spp_tensor qk_input = KEPT("q/k norm: input", "norm backward");
 static const struct spp_tensor qk_scaled = KEPT("q/k norm: normalised", "gradient of the norm weight");
 static const struct spp_tensor qk_stats = KEPT("q/k norm: statistics", "norm backward");
@@ -60,24 +63,48 @@ static void keep_lse(const struct spp_layer_view *v) {
                   v->g->heads_local);
 }
 
+/* What the model code of transformers keeps beyond plain operators; Megatron's does not, and an all-to-all
+ * makes its own copies. */
+static bool family_keeps(const struct spp_layer_view *v, unsigned flag) {
+  return (v->job->arch->keeps & flag) && v->g->su == 1 &&
+         v->job->framework->sharding != SPP_SHARDING_MEGATRON;
+}
+
 /* transformers eager_attention_forward: softmax in fp32, cast to 16 bit for the product with v; Megatron's
  * fused softmax keeps the 16-bit matrix only. K and V are repeated to all query heads first. */
 static void keep_score_matrices(const struct spp_layer_view *v) {
   const struct spp_geometry *g = v->g;
   int64_t heads = spp_ceil_div(g->heads_local, g->su);
   int64_t rows = spp_sat_mul(spp_sat_mul(g->sequences, heads), g->padded_tokens);
-  bool casts = v->act != SPP_DTYPE_FP32 && !v->job->arch->attention_sinks; /* gpt-oss: softmax in 16 bit */
+  bool casts = v->act != SPP_DTYPE_FP32 && !(v->job->arch->keeps & SPP_KEEPS_SOFTMAX_16);
   if (v->job->kernels == SPP_KERNELS_EAGER && casts)
     spp_kept_append(v, &probs32, SPP_BLOCK_ATTENTION, SPP_RC_CORE_ATTN, SPP_DTYPE_FP32, rows,
                     g->padded_tokens);
   spp_kept_append(v, &probs, SPP_BLOCK_ATTENTION, SPP_RC_CORE_ATTN, v->act, rows, g->padded_tokens);
+  if (v->job->arch->attention_softcap) /* modeling_gemma2.py: tanh keeps its result */
+    spp_kept_append(v, &capped, SPP_BLOCK_ATTENTION, SPP_RC_CORE_ATTN, v->act, rows, g->padded_tokens);
 }
 
-/* What the model code of transformers keeps beyond plain operators; Megatron's does not, and an all-to-all
- * makes its own copies. */
-static bool family_keeps(const struct spp_layer_view *v, unsigned flag) {
-  return (v->job->arch->keeps & flag) && v->g->su == 1 &&
-         v->job->framework->sharding != SPP_SHARDING_MEGATRON;
+/* torch sdpa runs without a mask only when attention is plainly causal: a window shorter than the sequence
+ * (transformers masking_utils.py _ignore_causal_mask_sdpa), and Falcon always, bring one. */
+static bool masked(const struct spp_layer_view *v) {
+  int64_t window = v->kind->window_tokens;
+  if (v->job->attention != SPP_ATTN_SDPA) return false;
+  return (window > 0 && v->g->padded_tokens >= window) || family_keeps(v, SPP_KEEPS_MASK);
+}
+
+/* With a mask, transformers repeats K and V to all query heads (integrations/sdpa_attention.py
+ * use_gqa_in_sdpa), and torch makes the bool mask a bias of 16 bit in every layer. */
+static bool spreads_kv(const struct spp_layer_view *v) {
+  bool window = masked(v) && !family_keeps(v, SPP_KEEPS_MASK);
+  return window || (family_keeps(v, SPP_KEEPS_KV_SPREAD) && v->g->kv_heads_local > 1);
+}
+
+static void keep_mask(const struct spp_layer_view *v) {
+  const struct spp_geometry *g = v->g;
+  if (masked(v))
+    spp_kept_append(v, &mask16, SPP_BLOCK_ATTENTION, SPP_RC_CORE_ATTN, v->act,
+                    spp_sat_mul(g->sequences, g->padded_tokens), g->padded_tokens);
 }
 
 /* v as a view keeps the storage it looks at: the joined q, k, v product, or kv_b's output with the keys'
@@ -95,7 +122,8 @@ static void keep_eager(const struct spp_layer_view *v, int64_t o_width) {
   bool repeats = v->g->kv_heads_local < v->g->heads_local;
   keep(v, &query, 0, v->g->q_width);
   keep(v, &key, 0, repeats ? v->g->q_width : v->g->k_width);
-  keep(v, &value, 0, repeats ? v->g->o_width : value_width(v));
+  bool copied = repeats || (v->g->sequences > 1 && v->job->arch->attention == SPP_ATTENTION_MLA);
+  keep(v, &value, 0, copied ? v->g->o_width : value_width(v));
   keep_score_matrices(v);
   if (v->gemm_in != v->act || keeps_o_input(v))
     spp_kept_append(v, &out, SPP_BLOCK_ATTENTION, 0, v->gemm_in, v->g->tokens, o_width);
@@ -118,9 +146,11 @@ static void keep_gqa(const struct spp_layer_view *v) {
     keep_eager(v, g->o_width);
     return;
   }
+  bool spread = spreads_kv(v);
   keep(v, &query, 0, g->q_width);
-  keep(v, &key, 0, g->k_width * g->kv_repeat);
-  keep(v, &value, 0, value_width(v));
+  keep(v, &key, 0, spread ? g->q_width : g->k_width * g->kv_repeat);
+  keep(v, &value, 0, spread ? g->o_width : value_width(v));
+  keep_mask(v);
   keep_output(v, g->o_width);
   if (family_keeps(v, SPP_KEEPS_OUTPUT_COPY) && keeps_o_input(v)) keep(v, &out_copied, 0, g->o_width);
   keep_lse(v);

@@ -32,7 +32,10 @@ enum spp_keeps {
   SPP_KEEPS_OUTPUT_COPY = 1 << 2, /* q is joined from a rotated and a plain part: o_proj's input is a copy */
   SPP_KEEPS_GELU_STEPS = 1 << 3,  /* tanh GELU written out: four tensors instead of its input */
   SPP_KEEPS_ROUTER_FP32 = 1 << 4, /* the router multiplies an fp32 copy of its input */
-  SPP_KEEPS_GLU_STEPS = 1 << 5    /* clamped gate written out: three tensors more */
+  SPP_KEEPS_GLU_STEPS = 1 << 5,   /* clamped gate written out: three tensors more */
+  SPP_KEEPS_SOFTMAX_16 = 1 << 6,  /* eager attention's softmax stays in 16 bit */
+  SPP_KEEPS_KV_SPREAD = 1 << 7,   /* several KV heads are spread over the query heads before attention */
+  SPP_KEEPS_MASK = 1 << 8         /* the causal mask is written out always */
 };
 
 /* One weight tensor of a layer (or of the model outside the layers). Everything that depends on

@@ -84,6 +84,7 @@ static void rings_keep_no_more_than_no_ring(void **state) {
 static void adapters_keep_more_than_they_save(void **state) {
   (void)state;
   const int64_t inputs = 5 * H + DQ + I, plain = 95488 - 4 * T * H;
+  const int64_t cast = 2 * 4 * (inputs + DQ + 2 * DK + 2 * H + 2 * I); /* 16-bit copies of A and B, rank 4 */
   struct {
     const char *name;
     bool fp32, autocast;
@@ -94,8 +95,9 @@ static void adapters_keep_more_than_they_save(void **state) {
       {"16 bit, dropout", false, false, 0.05, plain - T * (4 * H + 2 * I) + 3 * T * inputs + 14 * T * 4},
       {"fp32", true, false, 0.0, plain - T * (4 * H + 2 * I) + 4 * T * inputs + 28 * T * 4},
       {"fp32, dropout", true, false, 0.05, plain - T * (4 * H + 2 * I) + 5 * T * inputs + 28 * T * 4},
-      {"fp32 autocast", true, true, 0.0, plain - T * (4 * H + 2 * I) + 2 * T * inputs + 14 * T * 4},
-      {"fp32 autocast, dropout", true, true, 0.05, plain - T * (4 * H + 2 * I) + 3 * T * inputs + 14 * T * 4},
+      {"fp32 autocast", true, true, 0.0, plain - T * (4 * H + 2 * I) + 2 * T * inputs + 14 * T * 4 + cast},
+      {"fp32 autocast, dropout", true, true, 0.05,
+       plain - T * (4 * H + 2 * I) + 3 * T * inputs + 14 * T * 4 + cast},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct jobs_fixture f;
@@ -203,7 +205,7 @@ static void eager_attention_keeps_score_matrices(void **state) {
   jobs_close(&f);
 }
 
-static void a_window_changes_nothing_that_is_kept(void **state) {
+static void a_window_changes_nothing_that_flash_attention_keeps(void **state) {
   (void)state;
   struct jobs_fixture f;
   jobs_open(&f);
@@ -215,6 +217,23 @@ static void a_window_changes_nothing_that_is_kept(void **state) {
   f.job.arch = &windowed;
   jobs_predict(&f);
   expect_i64(f.memory.kept_bytes[0], kept);
+  jobs_close(&f);
+}
+
+static void a_window_makes_sdpa_keep_a_mask(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f, JOBS_TINY);
+  f.job.attention = SPP_ATTN_SDPA;
+  struct spp_arch windowed = *f.job.arch;
+  windowed.kinds[0].window_tokens = T + 1; /* nothing is out of sight */
+  f.job.arch = &windowed;
+  jobs_predict(&f);
+  expect_i64(f.memory.kept_bytes[0], 95488);
+  windowed.kinds[0].window_tokens = T / 2;
+  jobs_predict(&f);
+  /* K and V for 8 heads instead of 2, and a 16-bit mask of T x T */
+  expect_i64(f.memory.kept_bytes[0], 95488 + 4 * T * (DQ - DK) + 2 * T * T);
   jobs_close(&f);
 }
 
@@ -257,7 +276,8 @@ int main(void) {
       cmocka_unit_test(tensor_parallelism_splits_all_but_the_norms),
       cmocka_unit_test(adapters_under_sequence_parallel_tp_keep_the_gathered_input),
       cmocka_unit_test(eager_attention_keeps_score_matrices),
-      cmocka_unit_test(a_window_changes_nothing_that_is_kept),
+      cmocka_unit_test(a_window_changes_nothing_that_flash_attention_keeps),
+      cmocka_unit_test(a_window_makes_sdpa_keep_a_mask),
       cmocka_unit_test(routed_experts_keep_what_each_token_brings),
       cmocka_unit_test(fp8_training_keeps_gemm_inputs_in_one_byte),
   };
