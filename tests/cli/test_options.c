@@ -190,7 +190,11 @@ static void a_person_who_waits_is_told_so(void **state) {
   char said[400] = "";
   size_t used = 0;
   (void)state;
-  expect_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0 && pipe(words) == 0);
+  if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) {
+    print_message("skipped: no pseudo-terminals here (is /dev/pts mounted?)\n");
+    skip();
+  }
+  expect_true(pipe(words) == 0);
   int other_end = open(ptsname(terminal), O_RDWR | O_NOCTTY);
   pid_t pid = fork();
   if (pid == 0) {
