@@ -202,6 +202,7 @@ static bool change_kind(const struct spp_plan *plan, int64_t kind, struct spp_jo
   (void)size;
   if (spp_layout_sp(&plan->layout) <= 1 || (int64_t)plan->layout.sp_kind == kind) return false;
   if (!job->framework->sp_kinds[kind] || job->framework->sp_split != SPP_SPLIT_FREE) return false;
+  if (kind == SPP_SP_HYBRID && spp_layout_sp(&plan->layout) < 4) return false;
   clear_sp(request);
   request->sp = spp_layout_sp(&plan->layout);
   request->sp_kind = (int)kind;

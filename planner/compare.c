@@ -8,6 +8,8 @@
 #include "planner/search_internal.h"
 
 enum { MAX_ROWS = 40, MAX_CROSSOVERS = 16 };
+/* A lead that counts: strategies within a per cent of each other trade places all the way. */
+#define LEAD 0.01
 
 /* One strategy: what is fixed for it, and which frameworks may answer. */
 struct strategy {
@@ -162,13 +164,18 @@ static bool runs(const struct spp_compare_row *row) {
   return row->legal && spp_memory_feasible(&row->plan.prediction.memory);
 }
 
-/* The fastest row that fits; -1 when none does. Earlier rows win ties. */
-static int winner(const struct spp_compare_row *rows, int count) {
+static double speed(const struct spp_compare_row *row) {
+  return runs(row) ? row->plan.prediction.time.tokens_per_s : 0;
+}
+
+/* The fastest row that fits, or `incumbent` (-1 = none) while it is within LEAD of it; -1 when nothing fits.
+ * Earlier rows win ties. */
+static int winner(const struct spp_compare_row *rows, int count, int incumbent) {
   int best = -1;
   for (int i = 0; i < count; i++)
-    if (runs(&rows[i]) && (best < 0 || rows[i].plan.prediction.time.tokens_per_s >
-                                           rows[best].plan.prediction.time.tokens_per_s))
-      best = i;
+    if (speed(&rows[i]) > 0 && (best < 0 || speed(&rows[i]) > speed(&rows[best]))) best = i;
+  if (best >= 0 && incumbent >= 0 && speed(&rows[incumbent]) * (1 + LEAD) >= speed(&rows[best]))
+    return incumbent;
   return best;
 }
 
@@ -214,7 +221,7 @@ struct sweep {
 };
 
 /* Who wins at this length among the strategies whose bit is set. -1: nothing fits; -2: out of memory. */
-static int winner_at(const struct sweep *sweep, int64_t seq_tokens, uint64_t mask) {
+static int winner_at(const struct sweep *sweep, int64_t seq_tokens, uint64_t mask, int incumbent) {
   struct spp_search_options at = *sweep->options;
   struct spp_diag diag;
   at.spec.seq_tokens = seq_tokens;
@@ -222,7 +229,7 @@ static int winner_at(const struct sweep *sweep, int64_t seq_tokens, uint64_t mas
     sweep->rows[i].legal = false;
     if ((mask >> i & 1) && run_row(&at, &sweep->list->items[i], &sweep->rows[i], &diag) != SPP_OK) return -2;
   }
-  return winner(sweep->rows, sweep->list->count);
+  return winner(sweep->rows, sweep->list->count, incumbent);
 }
 
 static void note_crossover(const struct sweep *sweep, int from, int to, int64_t seq_tokens) {
@@ -241,7 +248,7 @@ static int64_t bisect(const struct sweep *sweep, int from, int to, int64_t low, 
   while (high - low > spp_max64(1024, high / 64)) {
     int64_t middle = (low + (high - low) / 2) / 1024 * 1024;
     if (middle <= low) break;
-    if (winner_at(sweep, middle, pair) == from)
+    if (winner_at(sweep, middle, pair, from) == from)
       low = middle;
     else
       high = middle;
@@ -255,7 +262,7 @@ static enum spp_status find_crossovers(const struct sweep *sweep, struct spp_dia
   for (int i = 0; i < sweep->list->count; i++)
     if (sweep->result->rows[i].legal) all |= UINT64_C(1) << i;
   for (int64_t seq = 4096; seq <= (1 << 22); seq *= 2) {
-    int now = winner_at(sweep, seq, all);
+    int now = winner_at(sweep, seq, all, before);
     if (now == -2) return spp_diag_oom(diag);
     if (now < 0 && before >= 0) break; /* nothing fits any more: nor does anything at twice the length */
     if (now < 0) continue;

@@ -121,7 +121,7 @@ int spp_pareto(const struct spp_candidate *candidates, size_t n, size_t *out, in
   return count;
 }
 
-/* ---- what the first half teaches the second ---- */
+/* ---- what earlier cells teach later ones ---- */
 
 bool spp_known_fill(struct spp_known *known, const struct spp_candidate *candidates, size_t n, int top) {
   int count;

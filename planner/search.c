@@ -20,24 +20,23 @@ enum {
 
 /* ---- spaces ---- */
 
-/* Cells that divide the model over the fewest ranks: for each framework those of its least tp x pp. They are
- * few, and usually among them is the best. */
+static int compare_refs(const void *a, const void *b) {
+  const struct spp_cell_ref *x = a, *y = b;
+  if (x->divided != y->divided) return x->divided < y->divided ? -1 : 1;
+  if (x->framework != y->framework) return x->framework < y->framework ? -1 : 1;
+  return (x->cell > y->cell) - (x->cell < y->cell);
+}
+
 static bool order_cells(struct spp_hunt *hunt) {
+  int64_t count = 0;
   hunt->order = malloc((size_t)(hunt->cell_count + 1) * sizeof *hunt->order);
   if (!hunt->order) return false;
-  for (int later = 0; later < 2; later++) {
-    int64_t placed = later ? hunt->seed_count : 0;
-    for (int f = 0; f < hunt->options->framework_count; f++) {
-      const struct spp_space *space = &hunt->spaces[f];
-      int64_t least = INT64_MAX;
-      for (int c = 0; c < space->cell_count; c++)
-        least = spp_min64(least, space->cells[c].tp * space->cells[c].pp);
-      for (int c = 0; c < space->cell_count; c++)
-        if ((space->cells[c].tp * space->cells[c].pp > least) == (later == 1))
-          hunt->order[placed++] = (struct spp_cell_ref){f, c};
+  for (int f = 0; f < hunt->options->framework_count; f++)
+    for (int c = 0; c < hunt->spaces[f].cell_count; c++) {
+      const struct spp_cell *cell = &hunt->spaces[f].cells[c];
+      hunt->order[count++] = (struct spp_cell_ref){cell->tp * cell->pp, f, c};
     }
-    if (!later) hunt->seed_count = placed;
-  }
+  qsort(hunt->order, (size_t)count, sizeof *hunt->order, compare_refs);
   return true;
 }
 
@@ -131,23 +130,47 @@ static enum spp_status run_cells(const struct spp_hunt *hunt, int64_t begin, int
   return tally->out_of_memory ? SPP_ERR_INTERNAL : SPP_OK;
 }
 
-enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tally *tally) {
-  bool halves = !hunt->options->exhaustive;
+/* Learn from what was found, and forget what can no longer matter. */
+static bool take_stock(struct spp_hunt *hunt, struct spp_tally *tally) {
+  size_t kept = 0;
   int top = hunt->options->top > 0 ? hunt->options->top : 1;
-  enum spp_status status = run_cells(hunt, 0, halves ? hunt->seed_count : hunt->cell_count, threads, tally);
-  if (status != SPP_OK || !halves) return status;
   qsort(tally->candidates, tally->count, sizeof *tally->candidates, spp_candidate_compare);
-  if (!spp_known_fill(&hunt->known, tally->candidates, tally->count, top)) return SPP_ERR_INTERNAL;
-  status = run_cells(hunt, hunt->seed_count, hunt->cell_count, threads, tally);
-  if (status != SPP_OK || tally->count > 0) return status;
+  free(hunt->known.front_s);
+  free(hunt->known.front_bytes);
+  if (!spp_known_fill(&hunt->known, tally->candidates, tally->count, top)) return false;
+  for (size_t i = 0; i < tally->count; i++) {
+    const struct spp_candidate *c = &tally->candidates[i];
+    if (!spp_known_hopeless(&hunt->known, c->place.framework, c->score, c->step_s, c->device_bytes))
+      tally->candidates[kept++] = *c;
+  }
+  tally->count = kept;
+  return true;
+}
+
+static enum spp_status find_nearest(struct spp_hunt *hunt, int threads, struct spp_tally *tally) {
   struct spp_tally again = {0};
   hunt->nearest_matters = true;
-  status = run_cells(hunt, 0, hunt->cell_count, threads, &again);
+  enum spp_status status = run_cells(hunt, 0, hunt->cell_count, threads, &again);
   tally->has_nearest = again.has_nearest;
   tally->nearest = again.nearest;
   tally->nearest_over_bytes = again.nearest_over_bytes;
   spp_tally_free(&again);
   return status;
+}
+
+enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tally *tally) {
+  if (hunt->options->exhaustive) return run_cells(hunt, 0, hunt->cell_count, threads, tally);
+  int64_t begin = 0;
+  while (begin < hunt->cell_count) {
+    int64_t end = begin;
+    while (end < hunt->cell_count && hunt->order[end].divided == hunt->order[begin].divided)
+      end++;
+    enum spp_status status = run_cells(hunt, begin, end, threads, tally);
+    if (status != SPP_OK) return status;
+    if (tally->count > 0 && !take_stock(hunt, tally)) return SPP_ERR_INTERNAL;
+    begin = end;
+  }
+  return tally->count > 0 ? SPP_OK : find_nearest(hunt, threads, tally);
 }
 
 static void merge_reason(struct spp_reason *into, const struct spp_reason *from) {

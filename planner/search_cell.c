@@ -176,6 +176,9 @@ static bool fit_in(const struct spp_hunt *hunt, const struct spp_walk *walk, con
       count_reason(&tally->reasons[SPP_REASON_MEMORY], place, -1);
       return false;
     }
+    /* whether a plain layout fits must be known: it decides if offload is tried */
+    bool decides = walk->layout.offload == SPP_OFFLOAD_NONE && walk->choices.offload_count > 1;
+    if (!decides && hopeless(hunt, walk, place, *bytes)) return false;
   }
   spp_geometry_resolve(walk->job, &walk->layout, &prediction->geometry);
   spp_memory_predict(walk->job, &walk->layout, &prediction->geometry, NULL, &prediction->memory);

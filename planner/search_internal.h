@@ -44,7 +44,7 @@ struct spp_tally {
   bool out_of_memory;
 };
 
-/* What the first half of the search found, against which the second half is pruned. */
+/* What the search has found so far, against which the rest is pruned. */
 struct spp_known {
   double worst_top; /* score of the last plan that will be ranked, or worse; infinity = not full */
   double best[SPP_MAX_FRAMEWORKS]; /* score of each framework's best, or worse */
@@ -54,6 +54,7 @@ struct spp_known {
 };
 
 struct spp_cell_ref {
+  int64_t divided; /* tp x pp */
   int framework, cell;
 };
 
@@ -63,8 +64,8 @@ struct spp_hunt {
   struct spp_space spaces[SPP_MAX_FRAMEWORKS]; /* cells NULL: refused */
   struct spp_bound bounds[SPP_MAX_FRAMEWORKS];
   char refusals[SPP_MAX_FRAMEWORKS][160];
-  struct spp_cell_ref *order; /* those that divide the model least come first: seed_count of them */
-  int64_t cell_count, seed_count;
+  struct spp_cell_ref *order; /* by how far the model is divided: what is found early prunes what comes later */
+  int64_t cell_count;
   struct spp_known known;
   bool nearest_matters; /* nothing fits: the static bound must not hide the nearest miss */
 };
