@@ -48,6 +48,14 @@ static double number(struct spp_json object, const char *key, double min, double
   return value * scale;
 }
 
+static double number_or(struct spp_json object, const char *key, double min, double max, double fallback,
+                        enum spp_status *status, struct spp_diag *diag) {
+  double value = fallback;
+  if (*status == SPP_OK)
+    *status = spp_json_real_or(spp_json_get(object, key), min, max, fallback, &value, diag);
+  return value;
+}
+
 static void read_gemm(struct spp_json v, struct spp_gemm_fit *fit, enum spp_status *status,
                       struct spp_diag *diag) {
   fit->t0_s = number(v, "t0_us", 0, 1e4, 1e-6, status, diag);
@@ -138,10 +146,12 @@ static void read_device(const struct device_files *files, const struct spp_gpu *
     *status = spp_json_real_or(spp_json_get(files->own, "power_w"), 0, 1e5, 0, &power_w, diag);
   calib->clock_share = power_w > 0 && gpu->power_w > 0 ? cbrt(gpu->power_w / power_w) : 1;
   read_gemm(section(files, "gemm"), &calib->gemm, status, diag);
-  calib->sustained = number(ratios, "sustained", 0.1, 1.2, 1, status, diag);
+  calib->sustained = number(ratios, "sustained", 0.1, 1.5, 1, status, diag);
   calib->wgrad_ratio = number(ratios, "wgrad", 0.5, 3, 1, status, diag);
   calib->dgrad_ratio = number(ratios, "dgrad", 0.5, 3, 1, status, diag);
   calib->grouped_gemm_ratio = number(ratios, "grouped", 0.05, 1.2, 1, status, diag);
+  calib->grouped_wgrad_ratio = number_or(ratios, "grouped_wgrad", 0.5, 5, 1, status, diag);
+  calib->grouped_dgrad_ratio = number_or(ratios, "grouped_dgrad", 0.5, 5, 1, status, diag);
   calib->fp8_ratio = number(ratios, "fp8", 0.1, 1.2, 1, status, diag);
   for (int i = 0; i < SPP_ATTN_IMPL_COUNT; i++)
     read_attention(attention, i, calib->attention[i], status, diag);

@@ -43,7 +43,8 @@ struct spp_calib {
   double sustained; /* rate under a training load over the rate of a short benchmark (power, clocks, data) */
   double wgrad_ratio, dgrad_ratio; /* GEMM time of the backward halves over a forward of the same shape */
   double grouped_gemm_ratio;       /* grouped (MoE) rate over dense */
-  double fp8_ratio;                /* share of the fp8 peak reached over the share of the bf16 peak */
+  double grouped_wgrad_ratio, grouped_dgrad_ratio; /* times of grouped backward halves over dense ones */
+  double fp8_ratio; /* share of the fp8 peak reached over the share of the bf16 peak */
   struct spp_attention_fit attention[SPP_ATTN_IMPL_COUNT][2]; /* head dim <= 64, > 64 */
   struct spp_collective_fit link[SPP_COLLECTIVE_COUNT]; /* NVLink, xGMI: shares of gpu->link_bytes_per_s */
   struct spp_collective_fit reduce_in_switch;           /* NVLS all-reduce; link_share 0 = none */

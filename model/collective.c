@@ -47,7 +47,13 @@ static double inside_s(const struct spp_gpu *gpu, const struct spp_cluster *clus
   double steps = op == SPP_SEND_RECV ? 0 : (double)(p->local - 1);
   double ring;
   if (p->local <= 1) return 0;
-  if (!p->fast) return line_s(&calib->pcie[op], steps, bytes, gpu->pcie_bytes_per_s);
+  if (!p->fast) { /* a machine whose pairs are slower than a good host's send_recv is slower in every
+                     operation */
+    double good = calib->pcie[SPP_SEND_RECV].link_share * gpu->pcie_bytes_per_s,
+           pair = cluster->link_bytes_per_s;
+    double slow = cluster->fabric == SPP_FABRIC_PCIE && pair > 0 && pair < good ? pair / good : 1;
+    return line_s(&calib->pcie[op], steps, bytes, slow * gpu->pcie_bytes_per_s);
+  }
   ring = line_s(&calib->link[op], steps, bytes, gpu->link_bytes_per_s);
   if (op != SPP_ALL_REDUCE || p->local < NVLS_MIN_RANKS || !cluster->in_switch_reduction ||
       calib->reduce_in_switch.link_share <= 0)

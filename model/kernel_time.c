@@ -36,8 +36,8 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
   double half_peak = spp_peak_flops(gpu, SPP_DTYPE_BF16);
   const struct spp_attention_fit *fit = &calib->attention[attention][head_dim > 64];
   rates->gemm_t0_s = calib->gemm.t0_s;
-  rates->gemm_s_per_flop = inverse(calib->gemm.efficiency * calib->sustained * calib->clock_share * (fp8 ? calib->fp8_ratio : 1) *
-                                   spp_peak_flops(gpu, dtype));
+  rates->gemm_s_per_flop = inverse(calib->gemm.efficiency * calib->sustained * calib->clock_share *
+                                   (fp8 ? calib->fp8_ratio : 1) * spp_peak_flops(gpu, dtype));
   rates->gemm_s_per_byte = inverse(calib->gemm.memory_efficiency * bandwidth);
   rates->m_half = calib->gemm.m_half;
   rates->n_half = calib->gemm.n_half;
@@ -46,6 +46,8 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
   rates->dgrad_ratio = calib->dgrad_ratio;
   rates->wgrad_ratio = calib->wgrad_ratio;
   rates->grouped_ratio = calib->grouped_gemm_ratio;
+  rates->grouped_dgrad_ratio = calib->dgrad_ratio * calib->grouped_dgrad_ratio;
+  rates->grouped_wgrad_ratio = calib->wgrad_ratio * calib->grouped_wgrad_ratio;
   rates->forward = attention_rate(&fit->forward, half_peak * calib->clock_share, bandwidth);
   rates->backward = attention_rate(&fit->backward, half_peak * calib->clock_share, bandwidth);
   for (int i = 0; i < SPP_MEMORY_KERNEL_COUNT; i++)

@@ -12,7 +12,7 @@ struct spp_attention_rate {
 struct spp_kernel_rates {
   double gemm_t0_s, gemm_s_per_flop, gemm_s_per_byte, m_half, n_half, k_half;
   double gemm_element_bytes; /* of one operand element as stored */
-  double dgrad_ratio, wgrad_ratio, grouped_ratio;
+  double dgrad_ratio, wgrad_ratio, grouped_ratio, grouped_dgrad_ratio, grouped_wgrad_ratio;
   struct spp_attention_rate forward, backward; /* the job's attention kernel and head width */
   double memory_s_per_byte[SPP_MEMORY_KERNEL_COUNT];
   double launch_s;

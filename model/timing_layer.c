@@ -30,9 +30,11 @@ enum {
   EXPERT_KERNELS =
       9 /* launches of one expert of a python loop: index, three products, activation, scale, add */
 };
-static const double lora_bytes = 5,
-                    lora_dropout_bytes =
-                        1.5; /* per element of (in + out): x read, output added; dropped copy */
+/* Bytes an adapter moves per element of (in + out), mean of the two sides (huggingface/peft lora/layer.py):
+ * in: A reads x; out: B writes, scaling reads and writes, the sum reads two and writes one. Dropout reads,
+ * writes and keeps a mask. fp32 adapters under autocast: x to fp32 and back. Backward mirrors them and adds
+ * to dx. */
+static const double lora_bytes[2] = {7, 9.5}, lora_dropout_bytes[2] = {2.5, 2}, lora_fp32_bytes[2] = {6, 4};
 /* Bytes a weight costs to unpack: 4 bits read and 16 written (bitsandbytes). GPTQ's kernel runs at a tenth of
  * the bandwidth: the length-independent part of QwenLM/Qwen README's Q-LoRA rows, 12 ps per weight and pass
  * on A100 for 7B, 14B and 72B. */
@@ -69,9 +71,9 @@ static void add_expert_gemm(const struct spp_timing_context *c, struct spp_layer
   double groups = (double)spp_max64(1, a->experts / g->ep);
   double rows = (double)(g->tokens * a->experts_per_token * g->etp) / (double)g->tp / groups;
   t->forward.gemm_s += spp_grouped_gemm_s(&c->rates, groups, rows, n, k);
-  t->backward.gemm_s += c->rates.dgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, rows, k, n);
+  t->backward.gemm_s += c->rates.grouped_dgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, rows, k, n);
   if (c->base_trainable)
-    t->wgrad_s += c->rates.wgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, n, k, rows);
+    t->wgrad_s += c->rates.grouped_wgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, n, k, rows);
 }
 
 /* Matrices that share their input and their cut run as one product under fused kernels (q, k, v; gate, up).
@@ -152,8 +154,13 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
   const struct spp_geometry *g = c->g;
   if (c->job->method != SPP_METHOD_LORA && c->job->method != SPP_METHOD_QLORA) return;
   double width = (double)(s->lora_split / g->tp + s->lora_replicated);
-  double each = lora_bytes + (c->job->lora_dropout > 0 ? lora_dropout_bytes : 0);
-  const struct op_bytes adapter = {each, 2 * each, LORA_KERNELS * LORA_MODULES};
+  const struct spp_framework *f = c->job->framework; /* a DeepSpeed engine makes the adapters 16-bit too */
+  bool casts = f->lora_fp32_adapters && (f->lora_autocast || c->layout->zero == 0);
+  double each[2];
+  for (int i = 0; i < 2; i++)
+    each[i] = lora_bytes[i] + (c->job->lora_dropout > 0 ? lora_dropout_bytes[i] : 0) +
+              (casts ? lora_fp32_bytes[i] : 0);
+  const struct op_bytes adapter = {each[0], each[1], LORA_KERNELS * LORA_MODULES};
   add_op(c, t, &adapter, SPP_MEMORY_EAGER, (double)g->tokens * width, 1);
   if (c->job->method != SPP_METHOD_QLORA) return;
   double packed = (double)(s->quantised / g->tp + s->quantised_expert / (g->ep * g->etp));

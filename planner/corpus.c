@@ -246,6 +246,21 @@ static enum spp_status read_framework(struct spp_corpus_reader *reader, struct s
   return SPP_OK;
 }
 
+/* Rows packed from documents: a rule gives their mean length, since records rarely do. */
+static void read_documents(struct spp_corpus_reader *reader, struct spp_json record, struct spp_run *run) {
+  struct spp_json rule = spp_reading_first(reader, "documents", record);
+  int64_t mean = (int64_t)spp_record_number(rule, NULL, "mean_tokens", 0), seq = run->spec.seq_tokens;
+  if (mean < 1 || mean >= seq) return;
+  int64_t count = seq / mean;
+  int64_t *lengths = spp_arena_array(reader->arena, (size_t)count, sizeof *lengths);
+  if (!lengths) return;
+  for (int64_t i = 0; i < count; i++)
+    lengths[i] = seq / count + (i < seq % count);
+  spp_documents_measure(lengths, count, seq, &run->spec.documents);
+  run->spec.packing = 1;
+  spp_run_fill(run, "rows packed from documents of %lld tokens (reading rule)", (long long)mean);
+}
+
 static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_json record, struct spp_run *run,
                                 struct spp_diag *diag) {
   memset(run, 0, sizeof *run);
@@ -272,6 +287,7 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
   if (status == SPP_OK && !run->skip) status = read_framework(reader, record, run, diag);
   if (run->framework)
     run->spec.packing = run->framework->ring_needs_packing; /* rows are full length anyway */
+  if (status == SPP_OK && !run->skip) read_documents(reader, record, run);
   if (status == SPP_OK && !run->skip) status = spp_reading_settings(reader, record, run, diag);
   return status;
 }
