@@ -98,7 +98,7 @@ static struct spp_attn_shape shape_of(const struct spp_attention *a, const struc
 }
 
 static enum spp_status workspace(struct spp_rank *rank, int64_t bytes, void **work) {
-  return spp_heap_bytes(&rank->heap, SPP_PART_TRANSIENT, "attention workspace", bytes, work, rank->diag);
+  return spp_heap_bytes(&rank->heap, SPP_PART_CONTEXT, "attention workspace", bytes, work, rank->diag);
 }
 
 enum spp_status spp_attention_block_forward(struct spp_rank *rank, const struct spp_attention *a,

@@ -148,6 +148,7 @@ static enum spp_status scatter(const struct call *c, const struct cut *cut, comb
 
 enum spp_status spp_group_all_gather(const struct spp_rank_group *g, struct spp_label label, float *whole,
                                      int64_t count, struct spp_diag *diag) {
+  if (g->size == 1) return SPP_OK;
   const struct call c = begin(g, SPP_ALL_GATHER, label, diag);
   const struct cut cut = {whole, count, g->size};
   return gather(&c, &cut);
@@ -155,6 +156,7 @@ enum spp_status spp_group_all_gather(const struct spp_rank_group *g, struct spp_
 
 enum spp_status spp_group_reduce_scatter(const struct spp_rank_group *g, struct spp_label label, float *data,
                                          int64_t count, struct spp_diag *diag) {
+  if (g->size == 1) return SPP_OK;
   const struct call c = begin(g, SPP_REDUCE_SCATTER, label, diag);
   const struct cut cut = {data, count, g->size};
   return scatter(&c, &cut, combine_sum);
@@ -162,6 +164,7 @@ enum spp_status spp_group_reduce_scatter(const struct spp_rank_group *g, struct 
 
 static enum spp_status all_reduce(const struct spp_rank_group *g, struct spp_label label, float *data,
                                   int64_t count, combine *with, struct spp_diag *diag) {
+  if (g->size == 1) return SPP_OK;
   const struct call c = begin(g, SPP_ALL_REDUCE, label, diag);
   const struct cut cut = {data, count, g->size};
   SPP_TRY(scatter(&c, &cut, with));

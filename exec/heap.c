@@ -39,6 +39,11 @@ static int row_of(struct spp_heap *heap, enum spp_part part, const char *name) {
   return heap->row_count++;
 }
 
+/* Buffers of communicators and workspaces of kernels are not the allocator's, as on a GPU. */
+static bool counts(const struct spp_heap *heap, int row) {
+  return heap->rows[row].part != SPP_PART_NCCL && heap->rows[row].part != SPP_PART_CONTEXT;
+}
+
 static void note_growth(struct spp_heap *heap) {
   int64_t *most = &heap->moment_bytes[heap->moment];
   *most = spp_max64(*most, heap->bytes);
@@ -64,9 +69,11 @@ enum spp_status spp_heap_bytes(struct spp_heap *heap, enum spp_part part, const 
   *block = (struct spp_heap_block){.next = heap->blocks, .bytes = bytes, .row = row};
   if (block->next) block->next->previous = block;
   heap->blocks = block;
-  heap->bytes += bytes;
   heap->rows[row].bytes += bytes;
-  note_growth(heap);
+  if (counts(heap, row)) {
+    heap->bytes += bytes;
+    note_growth(heap);
+  }
   *data = (char *)block + ALIGNMENT;
   return SPP_OK;
 }
@@ -88,7 +95,7 @@ void spp_heap_free(struct spp_heap *heap, void *data) {
   else
     heap->blocks = block->next;
   if (block->next) block->next->previous = block->previous;
-  heap->bytes -= block->bytes;
+  if (counts(heap, block->row)) heap->bytes -= block->bytes;
   heap->rows[block->row].bytes -= block->bytes;
   free(block);
 }

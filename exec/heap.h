@@ -19,7 +19,7 @@ struct spp_heap_block;
 struct spp_heap {
   struct spp_heap_block *blocks; /* alive */
   enum spp_moment moment;        /* what the rank is doing: set by who does it */
-  int64_t bytes;                 /* alive now */
+  int64_t bytes;                 /* alive now, without the parts "nccl" and "context" */
   int64_t peak_bytes;
   enum spp_moment peak_moment;
   int64_t moment_bytes[SPP_MOMENT_COUNT]; /* most that was alive at each moment */

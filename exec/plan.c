@@ -37,6 +37,7 @@ enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec
   memset(plan, 0, sizeof *plan);
   spp_arena_init(&plan->arena);
   plan->layout = setting->layout;
+  plan->layout.etp = setting->layout.tp; /* experts would be cut like everything else */
   plan->gpu.capacity_bytes = INT64_MAX / 2;
   plan->cluster.gpus_per_node = (int)spp_layout_world(&setting->layout);
   SPP_TRY(spp_framework_load(config_dir, "spplan", &plan->arena, &framework, diag));

@@ -1,0 +1,200 @@
+/* What stands before and behind the layers: embedding; final norm, head and loss (vocabulary cut over the
+ * tensor- parallel group: NVIDIA/Megatron-LM megatron/core/tensor_parallel/cross_entropy.py). */
+#include <string.h>
+
+#include "exec/engine.h"
+#include "exec/try.h"
+#include "kernels/cross_entropy.h"
+
+static struct spp_embedding lookup(const struct spp_engine *e, const struct spp_unit_use *use) {
+  const struct spp_held *h = &use->unit->held[SPP_SLOT_EMBEDDING];
+  return (struct spp_embedding){.tokens = e->g->tokens,
+                                .width = e->arch->hidden,
+                                .first = h->first_row,
+                                .rows = h->rows,
+                                .storage = SPP_STORE_F32,
+                                .ids = e->batch.ids,
+                                .table = spp_use_weight(use, SPP_SLOT_EMBEDDING)};
+}
+
+enum spp_status spp_embedding_forward(struct spp_engine *e, float **x) {
+  struct spp_unit_use use;
+  e->rank->heap.moment = SPP_MOMENT_FORWARD;
+  SPP_TRY(spp_states_use(e, 0, SPP_PASS_FORWARD, &use));
+  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "stream", e->g->tokens * e->arch->hidden, x));
+  struct spp_embedding call = lookup(e, &use);
+  call.out = *x;
+  e->rank->kernels->ops->embedding_forward(&call);
+  SPP_TRY(spp_stream_reduce(e, (struct spp_label){"embedding output", SPP_PASS_FORWARD}, x));
+  return spp_states_done(e, 0, &use);
+}
+
+enum spp_status spp_embedding_backward(struct spp_engine *e, float *dy) {
+  struct spp_unit_use use;
+  const float *whole;
+  float *gathered;
+  SPP_TRY(spp_states_use(e, 0, SPP_PASS_BACKWARD, &use));
+  SPP_TRY(
+      spp_stream_gather(e, (struct spp_label){"embedding output", SPP_PASS_BACKWARD}, dy, &whole, &gathered));
+  struct spp_embedding call = lookup(e, &use);
+  call.dout = whole;
+  call.dtable = spp_use_grad(&use, SPP_SLOT_EMBEDDING);
+  e->rank->kernels->ops->embedding_backward(&call);
+  spp_heap_free(&e->rank->heap, gathered);
+  spp_heap_free(&e->rank->heap, dy);
+  return spp_states_done(e, 0, &use);
+}
+
+/* The head at work; a tied one on the embedding's stage lies in the embedding's unit. */
+struct head {
+  struct spp_engine *e;
+  int64_t tail;
+  const struct spp_held *held;
+  struct spp_unit_use use;
+  float *norm_input, *rstd, *normed;
+  float *logits, *max, *sum, *target;
+};
+
+static bool shares_embedding(const struct spp_engine *e) {
+  return e->arch->tied && e->g->pp == 1;
+}
+static const float *head_weight(const struct head *h) {
+  if (shares_embedding(h->e)) return h->e->states.weights + h->held->offset;
+  return spp_use_weight(&h->use, SPP_SLOT_HEAD);
+}
+static float *head_grad(const struct head *h) {
+  if (shares_embedding(h->e)) return h->e->states.grads + h->held->offset;
+  return spp_use_grad(&h->use, SPP_SLOT_HEAD);
+}
+
+static struct head head_of(struct spp_engine *e, float *x) {
+  struct head h = {.e = e, .tail = e->weights.unit_count - 1, .norm_input = x};
+  h.held = shares_embedding(e) ? &e->weights.units[0].held[SPP_SLOT_EMBEDDING]
+                               : &e->weights.units[h.tail].held[SPP_SLOT_HEAD];
+  return h;
+}
+
+static struct spp_rmsnorm norm_of(const struct head *h) {
+  return (struct spp_rmsnorm){.rows = h->e->g->stream_tokens,
+                              .width = h->e->arch->hidden,
+                              .eps = SPP_ENGINE_EPS,
+                              .storage = SPP_STORE_F32,
+                              .x = h->norm_input,
+                              .weight = spp_use_weight(&h->use, SPP_SLOT_FINAL_NORM),
+                              .rstd = h->rstd};
+}
+
+static enum spp_status final_norm(struct head *h) {
+  struct spp_engine *e = h->e;
+  const enum spp_part part = SPP_PART_ACTIVATIONS;
+  SPP_TRY(spp_heap_rename(&e->rank->heap, h->norm_input, part, "final norm: input", e->rank->diag));
+  SPP_TRY(spp_engine_block(e, part, "final norm: statistics", e->g->stream_tokens, &h->rstd));
+  SPP_TRY(spp_engine_block(e, part, "final norm: output", spp_stream_floats(e), &h->normed));
+  struct spp_rmsnorm call = norm_of(h);
+  call.y = h->normed;
+  e->rank->kernels->ops->rmsnorm_forward(&call);
+  return SPP_OK;
+}
+
+static enum spp_status make_logits(struct head *h) {
+  struct spp_engine *e = h->e;
+  const float *x;
+  float *gathered;
+  SPP_TRY(spp_stream_gather(e, (struct spp_label){"head input", SPP_PASS_FORWARD}, h->normed, &x, &gathered));
+  SPP_TRY(spp_engine_block(e, SPP_PART_LOGITS, "logits", e->g->tokens * h->held->rows, &h->logits));
+  SPP_TRY(spp_linear_forward(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, x, head_weight(h),
+                             h->logits));
+  spp_heap_free(&e->rank->heap, gathered);
+  return SPP_OK;
+}
+
+static struct spp_cross_entropy entropy_of(const struct head *h) {
+  const struct spp_engine *e = h->e;
+  return (struct spp_cross_entropy){.tokens = e->g->tokens,
+                                    .vocab = h->held->rows,
+                                    .first = h->held->first_row,
+                                    .storage = SPP_STORE_F32,
+                                    .logits = h->logits,
+                                    .row_stride = h->held->rows,
+                                    .targets = e->batch.targets,
+                                    .max = h->max,
+                                    .sum = h->sum,
+                                    .target_logit = h->target,
+                                    .grad = e->batch.token_weights,
+                                    .dlogits = h->logits};
+}
+
+/* Maximum, sum of exponentials and target logit of each token, over the whole vocabulary. */
+static enum spp_status agree(struct head *h) {
+  struct spp_engine *e = h->e;
+  const struct spp_label label = {"loss statistics", SPP_PASS_FORWARD};
+  int64_t n = e->g->tokens;
+  if (e->g->tp == 1) return SPP_OK;
+  float *local_max = e->batch.losses; /* free until the loss is known */
+  memcpy(local_max, h->max, (size_t)n * sizeof(float));
+  SPP_TRY(spp_group_all_reduce_max(&e->groups.tp, label, h->max, n, e->rank->diag));
+  spp_cross_entropy_rescale(n, local_max, h->max, h->sum);
+  SPP_TRY(spp_group_all_reduce(&e->groups.tp, label, h->sum, n, e->rank->diag));
+  return spp_group_all_reduce(&e->groups.tp, label, h->target, n, e->rank->diag);
+}
+
+static enum spp_status loss(struct head *h) {
+  struct spp_engine *e = h->e;
+  int64_t n = e->g->tokens, counted;
+  SPP_TRY(spp_engine_block(e, SPP_PART_LOGITS, "loss statistics", n, &h->max));
+  SPP_TRY(spp_engine_block(e, SPP_PART_LOGITS, "loss statistics", n, &h->sum));
+  SPP_TRY(spp_engine_block(e, SPP_PART_LOGITS, "loss statistics", n, &h->target));
+  struct spp_cross_entropy call = entropy_of(h);
+  e->rank->kernels->ops->cross_entropy_local(&call);
+  SPP_TRY(agree(h));
+  spp_cross_entropy_loss(n, e->batch.targets, h->max, h->sum, h->target, e->batch.losses, &counted);
+  for (int64_t t = 0; t < n; t++)
+    e->loss += (double)e->batch.losses[t] * (double)e->batch.token_weights[t];
+  e->rank->kernels->ops->cross_entropy_backward(&call);
+  spp_heap_free(&e->rank->heap, h->max);
+  spp_heap_free(&e->rank->heap, h->sum);
+  spp_heap_free(&e->rank->heap, h->target);
+  return SPP_OK;
+}
+
+/* Gradient of the head and of its input. */
+static enum spp_status head_back(struct head *h, float **dx) {
+  struct spp_engine *e = h->e;
+  const struct spp_label label = {"head input", SPP_PASS_BACKWARD};
+  const float *x;
+  float *gathered;
+  SPP_TRY(spp_stream_gather(e, label, h->normed, &x, &gathered));
+  SPP_TRY(
+      spp_linear_weight(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, h->logits, x, head_grad(h)));
+  spp_heap_free(&e->rank->heap, gathered);
+  spp_heap_free(&e->rank->heap, h->normed);
+  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "gradient of the residual stream",
+                           e->g->tokens * e->arch->hidden, dx));
+  SPP_TRY(spp_linear_input(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, h->logits, head_weight(h),
+                           false, *dx));
+  spp_heap_free(&e->rank->heap, h->logits);
+  return spp_stream_reduce(e, label, dx);
+}
+
+static void norm_back(struct head *h, float *dx) {
+  struct spp_rmsnorm call = norm_of(h);
+  call.dy = call.dx = dx;
+  call.dweight = spp_use_grad(&h->use, SPP_SLOT_FINAL_NORM);
+  h->e->rank->kernels->ops->rmsnorm_backward(&call);
+  spp_heap_free(&h->e->rank->heap, h->norm_input);
+  spp_heap_free(&h->e->rank->heap, h->rstd);
+}
+
+enum spp_status spp_head_train(struct spp_engine *e, float **x) {
+  struct head h = head_of(e, *x);
+  e->rank->heap.moment = SPP_MOMENT_LOSS;
+  SPP_TRY(spp_states_use(e, h.tail, SPP_PASS_FORWARD, &h.use));
+  SPP_TRY(final_norm(&h));
+  SPP_TRY(make_logits(&h));
+  SPP_TRY(loss(&h));
+  SPP_TRY(spp_states_done(e, h.tail, &h.use));
+  SPP_TRY(spp_states_use(e, h.tail, SPP_PASS_BACKWARD, &h.use));
+  SPP_TRY(head_back(&h, x));
+  norm_back(&h, *x);
+  return spp_states_done(e, h.tail, &h.use);
+}

@@ -1,0 +1,126 @@
+#include "exec/engine.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "exec/try.h"
+
+enum { STAGING_BYTES = 65536 }; /* of each group: nccl_bytes_per_group of configs/frameworks/spplan.json */
+
+static enum spp_status refuse(struct spp_diag *diag, const char *what, const char *hint) {
+  return spp_diag_set(diag, SPP_ERR_ABSENT, NULL, hint, "the engine cannot run %s", what);
+}
+
+static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) {
+  const struct spp_layout *l = &e->plan->layout;
+  const struct spp_arch *a = e->arch;
+  SPP_TRY(spp_weights_supported(a, diag));
+  if (a->layers % (l->pp * l->vpp) != 0)
+    return refuse(diag, "uneven pipeline stages", "choose layers that divide");
+  if (a->vocab % l->tp != 0)
+    return refuse(diag, "an uneven vocabulary", "choose a vocabulary that TP divides");
+  if (a->tied && l->zero >= 2)
+    return refuse(diag, "tied embeddings under ZeRO-2 or 3", "use ZeRO-1 or untied ones");
+  if (l->megatron_sp && l->zero >= 2) return refuse(diag, "ZeRO-2 or 3 with Megatron SP", "use ZeRO-1");
+  if (a->qk_norm != SPP_QK_NORM_NONE && l->tp > 1)
+    return refuse(diag, "norms of q and k under TP", "use TP 1");
+  if (l->recompute == SPP_RECOMPUTE_SELECTIVE) return refuse(diag, "selective recompute", "use full or none");
+  if (l->dp_replicate > 1 || l->ep > 1 || l->offload != SPP_OFFLOAD_NONE)
+    return refuse(diag, "replicated shards, experts or offload", "leave them out");
+  if (e->g->padded_tokens != e->plan->job.seq_tokens)
+    return refuse(diag, "padded sequences", "choose a sequence length that the ranks divide");
+  return SPP_OK;
+}
+
+static enum spp_status open_group(struct spp_engine *e, struct spp_rank_group *group, enum spp_group purpose,
+                                  int64_t first, int64_t stride, int64_t size) {
+  void *staging;
+  spp_group_make(group, e->rank->end, &e->rank->tally, purpose, (int)first, (int)stride, (int)size);
+  if (size == 1) return SPP_OK;
+  SPP_TRY(spp_heap_bytes(&e->rank->heap, SPP_PART_NCCL, "communicator buffers", STAGING_BYTES, &staging,
+                         e->rank->diag));
+  group->staging = staging;
+  group->staging_floats = STAGING_BYTES / (int64_t)sizeof(float);
+  return SPP_OK;
+}
+
+/* Ranks are numbered tensor-parallel first, then Ulysses, ring, data-parallel, pipeline (the strides of
+ * model/comm_*.c). */
+static enum spp_status open_groups(struct spp_engine *e) {
+  const struct spp_layout *l = &e->plan->layout;
+  struct spp_engine_groups *g = &e->groups;
+  int64_t rank = e->rank->end->rank, world = spp_layout_world(l), sp = spp_layout_sp(l), dense = sp * l->dp;
+  int64_t stage_ranks = l->tp * dense, in_stage = rank % stage_ranks;
+  g->tp_rank = rank % l->tp;
+  g->ulysses_rank = rank / l->tp % l->ulysses;
+  g->ring_rank = rank / (l->tp * l->ulysses) % l->ring;
+  g->dp_rank = rank / (l->tp * sp) % l->dp;
+  g->stage = rank / stage_ranks;
+  int64_t replica = rank - rank % (l->tp * sp), stage_first = rank - in_stage;
+  int64_t ring_first = replica + g->tp_rank + l->tp * g->ulysses_rank;
+  SPP_TRY(open_group(e, &g->world, SPP_GROUP_DP, 0, 1, world));
+  SPP_TRY(open_group(e, &g->tp, SPP_GROUP_TP, rank - g->tp_rank, 1, l->tp));
+  SPP_TRY(open_group(e, &g->pp, SPP_GROUP_PP, in_stage, stage_ranks, l->pp));
+  SPP_TRY(open_group(e, &g->ulysses, SPP_GROUP_ULYSSES, rank - l->tp * g->ulysses_rank, l->tp, l->ulysses));
+  SPP_TRY(open_group(e, &g->ring, SPP_GROUP_RING, ring_first, l->tp * l->ulysses, l->ring));
+  g->reduce = dense > 1 ? &g->world : NULL;
+  if (dense == 1 || dense == world) return SPP_OK;
+  g->reduce = &g->dp;
+  return open_group(e, &g->dp, SPP_GROUP_DP, stage_first + g->tp_rank, l->tp, dense);
+}
+
+static enum spp_status open_attention(struct spp_engine *e) {
+  const struct spp_layout *l = &e->plan->layout;
+  e->attention = (struct spp_attention){.cut = {.sequences = e->g->sequences,
+                                                .tokens = e->g->padded_tokens,
+                                                .ulysses = l->ulysses,
+                                                .ring = l->ring,
+                                                .zigzag = e->plan->job.framework->ring_zigzag},
+                                        .gathers = l->sp_kind == SPP_SP_ALLGATHER && l->ring > 1,
+                                        .heads = e->g->heads_local,
+                                        .kv_heads = e->g->kv_heads_local,
+                                        .head_dim = e->arch->head_dim,
+                                        .ulysses = &e->groups.ulysses,
+                                        .ring = &e->groups.ring};
+  return spp_attention_open(&e->attention, e->rank->diag);
+}
+
+static enum spp_status open_parts(struct spp_engine *e) {
+  SPP_TRY(check(e, e->rank->diag));
+  SPP_TRY(open_groups(e));
+  SPP_TRY(open_attention(e));
+  SPP_TRY(
+      spp_weights_place(e->plan, e->groups.stage, e->groups.tp_rank, &e->arena, &e->weights, e->rank->diag));
+  SPP_TRY(spp_states_open(e));
+  e->kept = spp_arena_array(&e->arena, (size_t)(e->g->m * e->weights.layer_count), sizeof *e->kept);
+  if (!e->kept) return spp_diag_oom(e->rank->diag);
+  return spp_batch_open(e);
+}
+
+enum spp_status spp_engine_open(struct spp_rank *rank, const struct spp_exec_plan *plan,
+                                struct spp_engine *engine) {
+  memset(engine, 0, sizeof *engine);
+  engine->rank = rank;
+  engine->plan = plan;
+  engine->arch = plan->job.arch;
+  engine->g = &plan->geometry;
+  spp_arena_init(&engine->arena);
+  rank->heap.moment = SPP_MOMENT_LOAD;
+  return open_parts(engine);
+}
+
+void spp_engine_close(struct spp_engine *engine) {
+  spp_attention_close(&engine->attention);
+  spp_arena_free(&engine->arena);
+}
+
+enum spp_status spp_engine_gradients(struct spp_engine *e) {
+  e->loss = 0;
+  spp_states_clear_grads(e);
+  SPP_TRY(spp_pipeline_run(e));
+  return spp_states_reduce(e);
+}
+
+bool spp_engine_counts_loss(const struct spp_engine *e) {
+  return e->groups.stage == e->g->pp - 1 && e->groups.tp_rank == 0;
+}

@@ -1,0 +1,150 @@
+/* One rank of a training run: a decoder-only transformer in fp32, forward, backward and optimizer, over every
+ * layout that the framework file "spplan" allows. What it keeps, sends and allocates is what that file says;
+ * tests hold one against the other. */
+#ifndef SPP_EXEC_ENGINE_H
+#define SPP_EXEC_ENGINE_H
+
+#include "exec/attention_parallel.h"
+#include "exec/weights.h"
+
+/* Groups of one rank; those of one member are NULL. */
+struct spp_engine_groups {
+  struct spp_rank_group world, dp, tp, pp, ulysses, ring;
+  /* dp: the ranks that hold the same weights (dp x sp) */
+  const struct spp_rank_group *reduce; /* world when it is the same */
+  int64_t tp_rank, ulysses_rank, ring_rank, dp_rank, stage;
+};
+
+/* Weights, gradients and moments of the stage. Sharded ones hold this rank's piece of each segment, one after
+ * the other; a segment is the whole stage under ZeRO-1, a unit from ZeRO-2 on. */
+struct spp_engine_states {
+  int zero;
+  int64_t segment_count;
+  int64_t shard_floats;
+  float *weights, *grads, *first_moment, *second_moment;
+};
+
+/* Tensors of one layer that backward needs. */
+struct spp_layer_kept {
+  float *input, *rstd1, *normed1;         /* [stream][hidden], [stream] */
+  float *q_raw, *k_raw, *q_rstd, *k_rstd; /* before the norm of q and k; NULL without */
+  struct spp_attention_kept attention;
+  float *middle, *rstd2, *normed2;
+  float *gate_up; /* gate [tokens][ffn], then up */
+  float *product;
+};
+
+struct spp_batch {    /* of one micro-batch, [tokens] */
+  int64_t *positions; /* within the sequence */
+  int32_t *ids, *targets;
+  float *token_weights, *losses;
+};
+
+#define SPP_ENGINE_EPS 1e-6F /* of every RMSNorm: rms_norm_eps of the Qwen2.5 config.json files */
+
+struct spp_engine {
+  struct spp_rank *rank;
+  const struct spp_exec_plan *plan;
+  const struct spp_arch *arch;
+  const struct spp_geometry *g;
+  struct spp_arena arena;
+  struct spp_engine_groups groups;
+  struct spp_attention attention;
+  struct spp_stage_weights weights;
+  struct spp_engine_states states;
+  struct spp_batch batch;
+  float *cos, *sin;
+  struct spp_layer_kept *kept; /* [micro-batches in flight][layers of the stage] */
+  int64_t step;
+  double loss; /* of this rank's tokens, this step */
+};
+
+/* SPP_ERR_ABSENT: an architecture or a combination the engine does not have. */
+enum spp_status spp_engine_open(struct spp_rank *rank, const struct spp_exec_plan *plan,
+                                struct spp_engine *engine);
+void spp_engine_close(struct spp_engine *engine);
+
+/* Forward and backward of all micro-batches; gradients are summed over the ranks that share weights. */
+enum spp_status spp_engine_gradients(struct spp_engine *e);
+/* AdamW, then updated weights to where they are needed. */
+enum spp_status spp_engine_update(struct spp_engine *e);
+
+/* Which of the elements a rank is answerable for a caller sees: weights and gradients, piece by piece.
+ * `number` counts through the model (exec/weights.h). Call between the two functions above for gradients. */
+typedef void spp_element_visit(void *context, const struct spp_weight *weight, int64_t number,
+                               float weight_value, float gradient);
+void spp_engine_visit(const struct spp_engine *e, spp_element_visit *visit, void *context);
+
+/* Does this rank's loss count, or has another rank of its tensor-parallel group or pipeline the same? */
+bool spp_engine_counts_loss(const struct spp_engine *e);
+
+/* --- for the files of the engine --- */
+
+/* Weights and gradients of a unit, gathered for use. */
+struct spp_unit_use {
+  const struct spp_unit *unit;
+  const float *weights;
+  float *grads;    /* NULL in forward */
+  float *gathered; /* heap blocks behind them, NULL when resident */
+  float *gathered_grads;
+};
+enum spp_status spp_states_open(struct spp_engine *e);
+enum spp_status spp_states_use(struct spp_engine *e, int64_t unit, enum spp_pass pass,
+                               struct spp_unit_use *use);
+enum spp_status spp_states_done(struct spp_engine *e, int64_t unit, struct spp_unit_use *use);
+void spp_states_clear_grads(struct spp_engine *e);
+/* What is not reduced unit by unit: gradients of whole stages, of norms over a sequence-parallel stream, of
+ * tied weights on two stages. */
+enum spp_status spp_states_reduce(struct spp_engine *e);
+static inline const float *spp_use_weight(const struct spp_unit_use *u, enum spp_slot slot) {
+  return u->weights + u->unit->held[slot].offset;
+}
+static inline float *spp_use_grad(const struct spp_unit_use *u, enum spp_slot slot) {
+  return u->grads + u->unit->held[slot].offset;
+}
+static inline bool spp_use_has(const struct spp_unit_use *u, enum spp_slot slot) {
+  return u->unit->held[slot].weight != NULL;
+}
+
+/* Linear layers, w [out][in]. forward: y = x w^T. input: dx = dy w (+ dx). weight: dw += dy^T x. */
+enum spp_status spp_linear_forward(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
+                                   const float *x, const float *w, float *y);
+enum spp_status spp_linear_input(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
+                                 const float *dy, const float *w, bool add, float *dx);
+enum spp_status spp_linear_weight(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
+                                  const float *dy, const float *x, float *dw);
+
+/* Tensor parallelism at the borders of a column- and row-parallel pair. Megatron sequence parallelism gathers
+ * the stream into a new block and scatters back; without it the first returns its argument and the second
+ * sums in place. NVIDIA/Megatron-LM megatron/core/tensor_parallel/mappings.py. */
+enum spp_status spp_stream_gather(struct spp_engine *e, struct spp_label label, const float *stream,
+                                  const float **whole, float **block);
+/* *data, [tokens][hidden], becomes the summed stream; the block may be replaced. */
+enum spp_status spp_stream_reduce(struct spp_engine *e, struct spp_label label, float **data);
+
+/* *x, the stream, becomes kept->input and is replaced by the layer's output. */
+enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
+                                  float **x, struct spp_layer_kept *kept);
+/* *dy becomes the gradient of the layer's input; what was kept is freed. */
+enum spp_status spp_layer_backward(struct spp_engine *e, const struct spp_unit_use *use,
+                                   struct spp_layer_kept *kept, float **dy);
+/* Frees what was kept but the input. */
+void spp_layer_release(struct spp_engine *e, struct spp_layer_kept *kept);
+
+enum spp_status spp_embedding_forward(struct spp_engine *e, float **x);
+enum spp_status spp_embedding_backward(struct spp_engine *e, float *dy);
+/* Final norm, head and loss, forward and backward at once: *x, which is freed, is replaced by its gradient.
+ */
+enum spp_status spp_head_train(struct spp_engine *e, float **x);
+
+/* A block of stream shape, [stream tokens][hidden]; whole: of all tokens. */
+enum spp_status spp_engine_block(struct spp_engine *e, enum spp_part part, const char *name, int64_t floats,
+                                 float **data);
+int64_t spp_stream_floats(const struct spp_engine *e);
+
+enum spp_status spp_batch_open(struct spp_engine *e);
+void spp_batch_fill(struct spp_engine *e, int64_t micro_batch);
+
+enum spp_status spp_pipeline_run(struct spp_engine *e);
+
+#endif

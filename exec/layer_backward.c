@@ -1,0 +1,181 @@
+/* Backward of one decoder layer; each tensor is freed as soon as nothing needs it. */
+#include "exec/engine.h"
+#include "exec/try.h"
+
+struct backward {
+  struct spp_engine *e;
+  const struct spp_ops *ops;
+  const struct spp_unit_use *use;
+  struct spp_layer_kept *kept;
+};
+
+static enum spp_status block(const struct backward *b, const char *name, int64_t floats, float **data) {
+  return spp_engine_block(b->e, SPP_PART_TRANSIENT, name, floats, data);
+}
+static void drop(const struct backward *b, float **data) {
+  spp_heap_free(&b->e->rank->heap, *data);
+  *data = NULL;
+}
+
+static enum spp_status input_grad(const struct backward *b, enum spp_slot slot, const float *dy, bool add,
+                                  float *dx) {
+  const struct spp_held *w = &b->use->unit->held[slot];
+  return spp_linear_input(b->e->rank, b->e->g->tokens, w->cols, w->rows, dy, spp_use_weight(b->use, slot),
+                          add, dx);
+}
+static enum spp_status weight_grad(const struct backward *b, enum spp_slot slot, enum spp_slot bias,
+                                   const float *dy, const float *x) {
+  const struct spp_held *w = &b->use->unit->held[slot];
+  SPP_TRY(
+      spp_linear_weight(b->e->rank, b->e->g->tokens, w->cols, w->rows, dy, x, spp_use_grad(b->use, slot)));
+  if (bias == SPP_SLOT_COUNT || !spp_use_has(b->use, bias)) return SPP_OK;
+  for (int64_t t = 0; t < b->e->g->tokens; t++)
+    b->ops->accumulate(w->rows, 1.0F, dy + t * w->rows, SPP_STORE_F32, spp_use_grad(b->use, bias));
+  return SPP_OK;
+}
+
+/* In place: dy becomes dx. */
+static void norm_grad(const struct backward *b, enum spp_slot slot, int64_t rows, int64_t width,
+                      const float *x, float *rstd, float *dy) {
+  const struct spp_rmsnorm call = {.rows = rows,
+                                   .width = width,
+                                   .eps = SPP_ENGINE_EPS,
+                                   .storage = SPP_STORE_F32,
+                                   .x = x,
+                                   .weight = spp_use_weight(b->use, slot),
+                                   .rstd = rstd,
+                                   .dy = dy,
+                                   .dx = dy,
+                                   .dweight = spp_use_grad(b->use, slot)};
+  b->ops->rmsnorm_backward(&call);
+}
+
+static struct spp_label label(const char *what) {
+  return (struct spp_label){what, SPP_PASS_BACKWARD};
+}
+
+/* down and SwiGLU: gate_up becomes its own gradient. */
+static enum spp_status mlp_inside(struct backward *b, const float *dy) {
+  struct spp_layer_kept *k = b->kept;
+  int64_t n = b->e->g->tokens * b->use->unit->held[SPP_SLOT_GATE].rows;
+  float *dproduct;
+  SPP_TRY(weight_grad(b, SPP_SLOT_DOWN, SPP_SLOT_COUNT, dy, k->product));
+  drop(b, &k->product);
+  SPP_TRY(block(b, "gradients inside the MLP", n, &dproduct));
+  SPP_TRY(input_grad(b, SPP_SLOT_DOWN, dy, false, dproduct));
+  b->ops->swiglu_backward(n, SPP_STORE_F32, k->gate_up, k->gate_up + n, dproduct, k->gate_up, k->gate_up + n);
+  drop(b, &dproduct);
+  return SPP_OK;
+}
+
+/* Gradient of the MLP's input from that of its output. */
+static enum spp_status mlp(struct backward *b, const float *dy, float **dx) {
+  struct spp_engine *e = b->e;
+  struct spp_layer_kept *k = b->kept;
+  int64_t n = e->g->tokens * b->use->unit->held[SPP_SLOT_GATE].rows;
+  const float *whole, *x;
+  float *gathered;
+  SPP_TRY(spp_stream_gather(e, label("mlp output"), dy, &whole, &gathered));
+  SPP_TRY(mlp_inside(b, whole));
+  drop(b, &gathered);
+  SPP_TRY(spp_stream_gather(e, label("mlp input"), k->normed2, &x, &gathered));
+  SPP_TRY(weight_grad(b, SPP_SLOT_GATE, SPP_SLOT_COUNT, k->gate_up, x));
+  SPP_TRY(weight_grad(b, SPP_SLOT_UP, SPP_SLOT_COUNT, k->gate_up + n, x));
+  drop(b, &gathered);
+  drop(b, &k->normed2);
+  SPP_TRY(block(b, "norm backward", e->g->tokens * e->arch->hidden, dx));
+  SPP_TRY(input_grad(b, SPP_SLOT_GATE, k->gate_up, false, *dx));
+  SPP_TRY(input_grad(b, SPP_SLOT_UP, k->gate_up + n, true, *dx));
+  drop(b, &k->gate_up);
+  return spp_stream_reduce(e, label("mlp input"), dx);
+}
+
+/* Through a norm; the gradient that flows past the block is added and *dy becomes the sum. */
+static void through_norm(struct backward *b, enum spp_slot slot, float **x, float **rstd, float *inner,
+                         float *dy) {
+  b->e->rank->heap.moment = SPP_MOMENT_BACKWARD_NORM;
+  norm_grad(b, slot, b->e->g->stream_tokens, b->e->arch->hidden, *x, *rstd, inner);
+  b->ops->add(spp_stream_floats(b->e), SPP_STORE_F32, dy, inner, dy);
+  drop(b, &inner);
+  drop(b, x);
+  drop(b, rstd);
+}
+
+static void heads_back(struct backward *b, enum spp_slot slot, int64_t heads, float *grad, float **raw,
+                       float **rstd) {
+  int64_t dh = b->e->arch->head_dim, tokens = b->e->g->tokens;
+  const struct spp_rope call = {.tokens = tokens,
+                                .heads = heads,
+                                .head_dim = dh,
+                                .storage = SPP_STORE_F32,
+                                .x = grad,
+                                .row_stride = heads * dh,
+                                .cos = b->e->cos,
+                                .sin = b->e->sin,
+                                .sign = -1.0F};
+  b->ops->rope(&call);
+  if (!spp_use_has(b->use, slot)) return;
+  norm_grad(b, slot, tokens * heads, dh, *raw, *rstd, grad);
+  drop(b, raw);
+  drop(b, rstd);
+}
+
+/* o_proj and attention itself. */
+static enum spp_status attention_inside(struct backward *b, const float *dy,
+                                        struct spp_attention_grads *grads) {
+  struct spp_engine *e = b->e;
+  struct spp_layer_kept *k = b->kept;
+  float *dout;
+  bool separate = k->attention.o_input != k->attention.out;
+  SPP_TRY(weight_grad(b, SPP_SLOT_O, SPP_SLOT_COUNT, dy, k->attention.o_input));
+  if (separate) drop(b, &k->attention.o_input);
+  SPP_TRY(block(b, "gradient of the attention output", e->g->tokens * e->g->o_width, &dout));
+  SPP_TRY(input_grad(b, SPP_SLOT_O, dy, false, dout));
+  SPP_TRY(spp_attention_backward(e->rank, &e->attention, &k->attention, dout, grads));
+  heads_back(b, SPP_SLOT_Q_NORM, e->g->heads_local, grads->q, &k->q_raw, &k->q_rstd);
+  heads_back(b, SPP_SLOT_K_NORM, e->g->kv_heads_local, grads->k, &k->k_raw, &k->k_rstd);
+  return SPP_OK;
+}
+
+static enum spp_status projections(struct backward *b, struct spp_attention_grads *g, float **dx) {
+  struct spp_engine *e = b->e;
+  const float *x;
+  float *gathered;
+  SPP_TRY(spp_stream_gather(e, label("attention input"), b->kept->normed1, &x, &gathered));
+  SPP_TRY(weight_grad(b, SPP_SLOT_Q, SPP_SLOT_Q_BIAS, g->q, x));
+  SPP_TRY(weight_grad(b, SPP_SLOT_K, SPP_SLOT_K_BIAS, g->k, x));
+  SPP_TRY(weight_grad(b, SPP_SLOT_V, SPP_SLOT_V_BIAS, g->v, x));
+  drop(b, &gathered);
+  drop(b, &b->kept->normed1);
+  SPP_TRY(block(b, "norm backward", e->g->tokens * e->arch->hidden, dx));
+  SPP_TRY(input_grad(b, SPP_SLOT_Q, g->q, false, *dx));
+  SPP_TRY(input_grad(b, SPP_SLOT_K, g->k, true, *dx));
+  SPP_TRY(input_grad(b, SPP_SLOT_V, g->v, true, *dx));
+  drop(b, &g->q);
+  drop(b, &g->k);
+  drop(b, &g->v);
+  return spp_stream_reduce(e, label("attention input"), dx);
+}
+
+static enum spp_status attention(struct backward *b, const float *dy, float **dx) {
+  struct spp_attention_grads grads;
+  const float *whole;
+  float *gathered;
+  b->e->rank->heap.moment = SPP_MOMENT_BACKWARD_ATTENTION;
+  SPP_TRY(spp_stream_gather(b->e, label("attention projection"), dy, &whole, &gathered));
+  SPP_TRY(attention_inside(b, whole, &grads));
+  drop(b, &gathered);
+  return projections(b, &grads, dx);
+}
+
+enum spp_status spp_layer_backward(struct spp_engine *e, const struct spp_unit_use *use,
+                                   struct spp_layer_kept *kept, float **dy) {
+  struct backward b = {.e = e, .ops = e->rank->kernels->ops, .use = use, .kept = kept};
+  float *inner;
+  e->rank->heap.moment = SPP_MOMENT_BACKWARD_MLP;
+  SPP_TRY(mlp(&b, *dy, &inner));
+  through_norm(&b, SPP_SLOT_NORM2, &kept->middle, &kept->rstd2, inner, *dy);
+  SPP_TRY(attention(&b, *dy, &inner));
+  through_norm(&b, SPP_SLOT_NORM1, &kept->input, &kept->rstd1, inner, *dy);
+  return SPP_OK;
+}

@@ -1,0 +1,164 @@
+/* Forward of one decoder layer (huggingface/transformers models/qwen2/modeling_qwen2.py Qwen2DecoderLayer; q
+ * and k norms as modeling_qwen3.py). What it keeps is listed in model/activations_*.c for fused kernels. */
+#include "exec/engine.h"
+#include "exec/try.h"
+
+static const enum spp_part kept_part = SPP_PART_ACTIVATIONS, work_part = SPP_PART_TRANSIENT;
+
+/* One layer at work. */
+struct forward {
+  struct spp_engine *e;
+  const struct spp_ops *ops;
+  const struct spp_unit_use *use;
+  enum spp_pass pass;
+  struct spp_layer_kept *kept;
+};
+
+static enum spp_status block(const struct forward *f, enum spp_part part, const char *name, int64_t floats,
+                             float **data) {
+  return spp_engine_block(f->e, part, name, floats, data);
+}
+
+static void norm(const struct forward *f, enum spp_slot slot, int64_t rows, int64_t width, const float *x,
+                 float *y, float *rstd) {
+  const struct spp_rmsnorm call = {.rows = rows,
+                                   .width = width,
+                                   .eps = SPP_ENGINE_EPS,
+                                   .storage = SPP_STORE_F32,
+                                   .x = x,
+                                   .weight = spp_use_weight(f->use, slot),
+                                   .y = y,
+                                   .rstd = rstd};
+  f->ops->rmsnorm_forward(&call);
+}
+
+/* y [tokens][out] = x w^T (+ bias). */
+static enum spp_status project(const struct forward *f, enum spp_slot slot, enum spp_slot bias,
+                               const float *x, float *y) {
+  const struct spp_held *w = &f->use->unit->held[slot];
+  int64_t tokens = f->e->g->tokens;
+  SPP_TRY(spp_linear_forward(f->e->rank, tokens, w->cols, w->rows, x, spp_use_weight(f->use, slot), y));
+  if (bias == SPP_SLOT_COUNT || !spp_use_has(f->use, bias)) return SPP_OK;
+  for (int64_t t = 0; t < tokens; t++)
+    f->ops->add(w->rows, SPP_STORE_F32, y + t * w->rows, spp_use_weight(f->use, bias), y + t * w->rows);
+  return SPP_OK;
+}
+
+static void rotate(const struct forward *f, int64_t heads, float *x) {
+  int64_t dh = f->e->arch->head_dim;
+  const struct spp_rope call = {.tokens = f->e->g->tokens,
+                                .heads = heads,
+                                .head_dim = dh,
+                                .storage = SPP_STORE_F32,
+                                .x = x,
+                                .row_stride = heads * dh,
+                                .cos = f->e->cos,
+                                .sin = f->e->sin,
+                                .sign = 1.0F};
+  f->ops->rope(&call);
+}
+
+/* Normalises each head of *x; the input is kept. */
+static enum spp_status norm_heads(const struct forward *f, enum spp_slot slot, int64_t heads,
+                                  const char *name, float **x, float **raw, float **rstd) {
+  int64_t rows = f->e->g->tokens * heads, dh = f->e->arch->head_dim;
+  *raw = *rstd = NULL;
+  if (!spp_use_has(f->use, slot)) return SPP_OK;
+  SPP_TRY(spp_heap_rename(&f->e->rank->heap, *x, kept_part, "q/k norm: input", f->e->rank->diag));
+  *raw = *x;
+  SPP_TRY(block(f, kept_part, "q/k norm: statistics", rows, rstd));
+  SPP_TRY(block(f, kept_part, name, rows * dh, x));
+  norm(f, slot, rows, dh, *raw, *x, *rstd);
+  return SPP_OK;
+}
+
+static enum spp_status query_key_value(struct forward *f, const float *x) {
+  const struct spp_geometry *g = f->e->g;
+  struct spp_layer_kept *k = f->kept;
+  SPP_TRY(block(f, kept_part, "q after RoPE", g->tokens * g->q_width, &k->attention.q));
+  SPP_TRY(block(f, kept_part, "k after RoPE", g->tokens * g->k_width, &k->attention.k));
+  SPP_TRY(block(f, kept_part, "v", g->tokens * g->v_width, &k->attention.v));
+  SPP_TRY(project(f, SPP_SLOT_Q, SPP_SLOT_Q_BIAS, x, k->attention.q));
+  SPP_TRY(project(f, SPP_SLOT_K, SPP_SLOT_K_BIAS, x, k->attention.k));
+  SPP_TRY(project(f, SPP_SLOT_V, SPP_SLOT_V_BIAS, x, k->attention.v));
+  return SPP_OK;
+}
+
+static enum spp_status prepare_heads(struct forward *f) {
+  const struct spp_geometry *g = f->e->g;
+  struct spp_layer_kept *k = f->kept;
+  SPP_TRY(
+      norm_heads(f, SPP_SLOT_Q_NORM, g->heads_local, "q after RoPE", &k->attention.q, &k->q_raw, &k->q_rstd));
+  SPP_TRY(norm_heads(f, SPP_SLOT_K_NORM, g->kv_heads_local, "k after RoPE", &k->attention.k, &k->k_raw,
+                     &k->k_rstd));
+  rotate(f, g->heads_local, k->attention.q);
+  rotate(f, g->kv_heads_local, k->attention.k);
+  return SPP_OK;
+}
+
+/* The stream after attention, in a block of its own. */
+static enum spp_status attend(struct forward *f) {
+  struct spp_engine *e = f->e;
+  struct spp_layer_kept *k = f->kept;
+  const float *x;
+  float *gathered;
+  SPP_TRY(spp_stream_gather(e, (struct spp_label){"attention input", f->pass}, k->normed1, &x, &gathered));
+  SPP_TRY(query_key_value(f, x));
+  spp_heap_free(&e->rank->heap, gathered);
+  SPP_TRY(prepare_heads(f));
+  SPP_TRY(spp_attention_forward(e->rank, &e->attention, f->pass, &k->attention));
+  SPP_TRY(block(f, work_part, "stream", e->g->tokens * e->arch->hidden, &k->middle));
+  SPP_TRY(project(f, SPP_SLOT_O, SPP_SLOT_COUNT, k->attention.o_input, k->middle));
+  SPP_TRY(spp_stream_reduce(e, (struct spp_label){"attention projection", f->pass}, &k->middle));
+  f->ops->add(spp_stream_floats(e), SPP_STORE_F32, k->middle, k->input, k->middle);
+  return spp_heap_rename(&e->rank->heap, k->middle, kept_part, "post-attention norm: input", e->rank->diag);
+}
+
+static enum spp_status feed_forward(struct forward *f, float **out) {
+  struct spp_engine *e = f->e;
+  struct spp_layer_kept *k = f->kept;
+  int64_t n = e->g->tokens * f->use->unit->held[SPP_SLOT_GATE].rows;
+  const float *x;
+  float *gathered;
+  SPP_TRY(spp_stream_gather(e, (struct spp_label){"mlp input", f->pass}, k->normed2, &x, &gathered));
+  SPP_TRY(block(f, kept_part, "MLP: gate and up", 2 * n, &k->gate_up));
+  SPP_TRY(project(f, SPP_SLOT_GATE, SPP_SLOT_COUNT, x, k->gate_up));
+  SPP_TRY(project(f, SPP_SLOT_UP, SPP_SLOT_COUNT, x, k->gate_up + n));
+  spp_heap_free(&e->rank->heap, gathered);
+  SPP_TRY(block(f, kept_part, "MLP: input of down", n, &k->product));
+  f->ops->swiglu_forward(n, SPP_STORE_F32, k->gate_up, k->gate_up + n, k->product);
+  SPP_TRY(block(f, work_part, "stream", e->g->tokens * e->arch->hidden, out));
+  SPP_TRY(project(f, SPP_SLOT_DOWN, SPP_SLOT_COUNT, k->product, *out));
+  SPP_TRY(spp_stream_reduce(e, (struct spp_label){"mlp output", f->pass}, out));
+  f->ops->add(spp_stream_floats(e), SPP_STORE_F32, *out, k->middle, *out);
+  return SPP_OK;
+}
+
+static enum spp_status norm_stream(struct forward *f, enum spp_slot slot, const char *output,
+                                   const char *statistics, const float *x, float **y, float **rstd) {
+  SPP_TRY(block(f, kept_part, output, spp_stream_floats(f->e), y));
+  SPP_TRY(block(f, kept_part, statistics, f->e->g->stream_tokens, rstd));
+  norm(f, slot, f->e->g->stream_tokens, f->e->arch->hidden, x, *y, *rstd);
+  return SPP_OK;
+}
+
+enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
+                                  float **x, struct spp_layer_kept *kept) {
+  struct forward f = {.e = e, .ops = e->rank->kernels->ops, .use = use, .pass = pass, .kept = kept};
+  *kept = (struct spp_layer_kept){.input = *x};
+  SPP_TRY(norm_stream(&f, SPP_SLOT_NORM1, "input norm: output", "input norm: statistics", kept->input,
+                      &kept->normed1, &kept->rstd1));
+  SPP_TRY(attend(&f));
+  SPP_TRY(norm_stream(&f, SPP_SLOT_NORM2, "post-attention norm: output", "post-attention norm: statistics",
+                      kept->middle, &kept->normed2, &kept->rstd2));
+  return feed_forward(&f, x);
+}
+
+void spp_layer_release(struct spp_engine *e, struct spp_layer_kept *k) {
+  float *const blocks[] = {k->rstd1,  k->normed1, k->q_raw,   k->k_raw,   k->q_rstd, k->k_rstd,
+                           k->middle, k->rstd2,   k->normed2, k->gate_up, k->product};
+  for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+    spp_heap_free(&e->rank->heap, blocks[i]);
+  spp_attention_release(e->rank, &k->attention);
+  *k = (struct spp_layer_kept){.input = k->input};
+}

@@ -1,0 +1,57 @@
+#include "exec/engine.h"
+#include "exec/try.h"
+#include "kernels/gemm.h"
+
+/* The products only read a and b. */
+static struct spp_matrix matrix(const float *data, int64_t ld) {
+  union {
+    const float *read;
+    void *any;
+  } pointer = {.read = data};
+  return (struct spp_matrix){pointer.any, ld, SPP_STORE_F32};
+}
+
+static enum spp_status run(struct spp_rank *rank, struct spp_gemm g) {
+  void *work;
+  g.alpha = 1.0F;
+  g.threads = rank->threads;
+  SPP_TRY(spp_heap_bytes(&rank->heap, SPP_PART_CONTEXT, "product workspace", spp_gemm_workspace_bytes(&g),
+                         &work, rank->diag));
+  SPP_TRY(spp_gemm(&g, work, rank->diag));
+  spp_heap_free(&rank->heap, work);
+  return SPP_OK;
+}
+
+enum spp_status spp_linear_forward(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
+                                   const float *x, const float *w, float *y) {
+  return run(rank, (struct spp_gemm){.trans_b = true,
+                                     .m = tokens,
+                                     .n = out,
+                                     .k = in,
+                                     .a = matrix(x, in),
+                                     .b = matrix(w, in),
+                                     .c = matrix(y, out)});
+}
+
+enum spp_status spp_linear_input(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
+                                 const float *dy, const float *w, bool add, float *dx) {
+  return run(rank, (struct spp_gemm){.m = tokens,
+                                     .n = in,
+                                     .k = out,
+                                     .beta = add ? 1.0F : 0.0F,
+                                     .a = matrix(dy, out),
+                                     .b = matrix(w, in),
+                                     .c = matrix(dx, in)});
+}
+
+enum spp_status spp_linear_weight(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
+                                  const float *dy, const float *x, float *dw) {
+  return run(rank, (struct spp_gemm){.trans_a = true,
+                                     .m = out,
+                                     .n = in,
+                                     .k = tokens,
+                                     .beta = 1.0F,
+                                     .a = matrix(dy, out),
+                                     .b = matrix(x, in),
+                                     .c = matrix(dw, in)});
+}

@@ -1,0 +1,85 @@
+#include "exec/reference.h"
+
+#include <math.h>
+
+enum spp_status spp_reference_open(const struct spp_arch *arch, struct spp_arena *arena,
+                                   struct spp_reference *reference, struct spp_diag *diag) {
+  struct spp_reference r = {.arch = arch, .total = spp_weights_total(arch)};
+  r.gradients = spp_arena_array(arena, (size_t)r.total, sizeof *r.gradients);
+  r.weights = spp_arena_array(arena, (size_t)r.total, sizeof *r.weights);
+  if (!r.gradients || !r.weights) return spp_diag_oom(diag);
+  *reference = r;
+  return SPP_OK;
+}
+
+struct take {
+  float *values;
+  bool gradients;
+};
+static void take_one(void *context, const struct spp_weight *weight, int64_t number, float value,
+                     float gradient) {
+  const struct take *t = context;
+  (void)weight;
+  t->values[number] = t->gradients ? gradient : value;
+}
+
+void spp_reference_take(const struct spp_engine *e, bool gradients, float *values) {
+  struct take t = {values, gradients};
+  spp_engine_visit(e, take_one, &t);
+}
+
+/* The weight that the last element belonged to: its elements follow each other. */
+struct compare {
+  const float *values;
+  bool gradients;
+  const struct spp_arch *arch;
+  int64_t first, last; /* numbers of the weight */
+  double scale;
+  double worst;
+};
+
+static double largest(const float *values, int64_t first, int64_t last) {
+  double most = 0;
+  for (int64_t i = first; i < last; i++)
+    most = fmax(most, fabs((double)values[i]));
+  return most;
+}
+
+/* First number of the weight that holds `number`: those outside the layers come first, then layer after
+ * layer. */
+static int64_t first_of(const struct spp_arch *a, int64_t number) {
+  int64_t at = 0, layers = 0;
+  for (int i = 0; i < a->outer_weight_count; i++) {
+    int64_t next = at + a->outer_weights[i].rows * a->outer_weights[i].cols;
+    if (number < next) return at;
+    at = next;
+  }
+  for (int i = 0; i < a->kinds[0].weight_count; i++)
+    layers += a->kinds[0].weights[i].rows * a->kinds[0].weights[i].cols;
+  at += (number - at) / layers * layers;
+  for (int i = 0; i < a->kinds[0].weight_count; i++) {
+    int64_t next = at + a->kinds[0].weights[i].rows * a->kinds[0].weights[i].cols;
+    if (number < next) return at;
+    at = next;
+  }
+  return at;
+}
+
+static void compare_one(void *context, const struct spp_weight *weight, int64_t number, float value,
+                        float gradient) {
+  struct compare *c = context;
+  double mine = (double)(c->gradients ? gradient : value), right = (double)c->values[number];
+  if (number < c->first || number >= c->last) {
+    c->first = first_of(c->arch, number);
+    c->last = c->first + weight->rows * weight->cols;
+    c->scale = largest(c->values, c->first, c->last);
+  }
+  double error = mine == right ? 0.0 : fabs(mine - right) / c->scale;
+  if (!(error <= c->worst)) c->worst = isnan(error) ? INFINITY : error;
+}
+
+double spp_reference_error(const struct spp_engine *e, bool gradients, const float *values) {
+  struct compare c = {.values = values, .gradients = gradients, .arch = e->arch};
+  spp_engine_visit(e, compare_one, &c);
+  return c.worst;
+}

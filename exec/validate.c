@@ -1,0 +1,320 @@
+#include "exec/validate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "exec/reference.h"
+#include "exec/try.h"
+
+enum { REPORT_TAG = 20001 };
+static const double timeout_s = 120.0;
+/* fp32, some hundred terms a sum: observed up to 5e-6 on these models; an order of magnitude of room. */
+static const double tolerance = 1e-4;
+
+/* Traffic as it travels between processes: words instead of pointers. */
+struct traffic {
+  enum spp_collective op;
+  enum spp_group group;
+  enum spp_pass pass;
+  char what[SPP_VALIDATE_WORD];
+  int64_t bytes, messages;
+};
+
+/* What one rank tells about its run. */
+struct report {
+  double loss[SPP_VALIDATE_MAX_STEPS]; /* its share */
+  double step_s[SPP_VALIDATE_MAX_STEPS];
+  double grad_error, weight_error;
+  int64_t peak_bytes, parts[SPP_PART_COUNT];
+  enum spp_moment moment;
+  int traffic_count;
+  struct traffic traffic[SPP_TALLY_ROWS];
+};
+
+/* Shared by the ranks of one process. */
+struct run {
+  const struct spp_exec_plan *plan;
+  int64_t steps;
+  struct spp_reference *reference;
+  bool makes_reference;   /* one rank: fills it instead of comparing */
+  struct report *reports; /* [ranks], filled on the leading rank */
+};
+
+static void note_memory(const struct spp_heap *heap, struct report *r) {
+  r->peak_bytes = heap->peak_bytes;
+  r->moment = heap->peak_moment;
+  for (int i = 0; i < SPP_PART_COUNT; i++)
+    r->parts[i] = spp_heap_peak_of(heap, (enum spp_part)i);
+}
+
+static void note_traffic(const struct spp_tally *tally, struct report *r) {
+  r->traffic_count = tally->row_count;
+  for (int i = 0; i < tally->row_count; i++) {
+    const struct spp_traffic *row = &tally->rows[i];
+    struct traffic *t = &r->traffic[i];
+    *t = (struct traffic){.op = row->op,
+                          .group = row->group,
+                          .pass = row->label.pass,
+                          .bytes = row->sent_bytes,
+                          .messages = row->messages};
+    strncpy(t->what, row->label.what, sizeof t->what - 1);
+  }
+}
+
+static void note_values(const struct run *run, const struct spp_engine *e, bool gradients, double *error) {
+  float *values = gradients ? run->reference->gradients : run->reference->weights;
+  if (run->makes_reference)
+    spp_reference_take(e, gradients, values);
+  else
+    *error = spp_reference_error(e, gradients, values);
+}
+
+static enum spp_status train(const struct run *run, struct spp_engine *e, struct report *r) {
+  struct spp_endpoint *end = e->rank->end;
+  for (int64_t step = 0; step < run->steps; step++) {
+    SPP_TRY(end->ops->barrier(end, e->rank->diag));
+    double start_s = end->ops->clock();
+    SPP_TRY(spp_engine_gradients(e));
+    double paused_s = end->ops->clock();
+    if (step == 0) note_values(run, e, true, &r->grad_error);
+    double resumed_s = end->ops->clock();
+    SPP_TRY(spp_engine_update(e));
+    r->step_s[step] = end->ops->clock() - start_s - (resumed_s - paused_s);
+    r->loss[step] = spp_engine_counts_loss(e) ? e->loss : 0;
+  }
+  note_values(run, e, false, &r->weight_error);
+  return SPP_OK;
+}
+
+/* Reports go to rank 0; they are not part of the run and not counted. */
+static enum spp_status collect(const struct run *run, struct spp_endpoint *end, struct report *mine,
+                               struct spp_diag *diag) {
+  struct spp_transfer t;
+  if (end->rank != 0) {
+    SPP_TRY(end->ops->isend(end, 0, REPORT_TAG, mine, sizeof *mine, &t, diag));
+    return end->ops->wait(end, &t, diag);
+  }
+  run->reports[0] = *mine;
+  for (int i = 1; i < end->size; i++) {
+    SPP_TRY(end->ops->irecv(end, i, REPORT_TAG, &run->reports[i], sizeof *mine, &t, diag));
+    SPP_TRY(end->ops->wait(end, &t, diag));
+  }
+  return SPP_OK;
+}
+
+static enum spp_status run_rank(const struct run *run, struct spp_rank *rank, struct spp_engine *e,
+                                struct report *r) {
+  SPP_TRY(spp_engine_open(rank, run->plan, e));
+  SPP_TRY(train(run, e, r));
+  if (rank->tally.overflow)
+    return spp_diag_set(rank->diag, SPP_ERR_INTERNAL, NULL, NULL, "more kinds of traffic than rows");
+  note_memory(&rank->heap, r);
+  note_traffic(&rank->tally, r);
+  return collect(run, rank->end, r, rank->diag);
+}
+
+static enum spp_status rank_main(struct spp_endpoint *end, void *context, struct spp_diag *diag) {
+  struct spp_rank *rank = calloc(1, sizeof *rank);
+  struct spp_engine *e = calloc(1, sizeof *e);
+  struct report *r = calloc(1, sizeof *r);
+  enum spp_status status = SPP_ERR_INTERNAL;
+  if (rank && e && r) {
+    *rank = (struct spp_rank){.end = end, .kernels = spp_kernels_best(), .threads = 1, .diag = diag};
+    spp_heap_init(&rank->heap);
+    spp_tally_clear(&rank->tally);
+    status = run_rank(context, rank, e, r);
+    spp_engine_close(e);
+    spp_heap_close(&rank->heap);
+  } else {
+    spp_diag_oom(diag);
+  }
+  free(rank);
+  free(e);
+  free(r);
+  return status;
+}
+
+/* The same sequences on one rank: micro-batches of all replicas one after the other. */
+static struct spp_exec_setting alone(const struct spp_exec_setting *s) {
+  struct spp_exec_setting one = *s;
+  one.layout = spp_exec_layout_plain();
+  one.layout.micro_batch = s->layout.micro_batch;
+  one.layout.grad_accum = s->layout.grad_accum * s->layout.dp;
+  return one;
+}
+
+static enum spp_status make_reference(const char *config_dir, const struct spp_validate_case *c,
+                                      struct run *run, double *loss, struct spp_diag *diag) {
+  struct spp_exec_setting setting = alone(&c->setting);
+  struct spp_exec_plan *plan = malloc(sizeof *plan);
+  struct report *report = calloc(1, sizeof *report);
+  enum spp_status status = plan && report ? SPP_OK : spp_diag_oom(diag);
+  if (status == SPP_OK) {
+    status = spp_exec_plan_open(config_dir, &setting, plan, diag);
+    struct run one = {plan, c->steps, run->reference, true, report};
+    if (status == SPP_OK) status = spp_backend_self.run(1, timeout_s, rank_main, &one, diag);
+    memcpy(loss, report->loss, sizeof report->loss);
+    spp_exec_plan_close(plan);
+  }
+  free(plan);
+  free(report);
+  return status;
+}
+
+static void judge_numbers(const struct run *run, int ranks, const double *loss,
+                          struct spp_validate_result *result) {
+  result->numerics.tolerance = tolerance;
+  for (int64_t step = 0; step < run->steps; step++) {
+    double sum = 0;
+    for (int i = 0; i < ranks; i++)
+      sum += run->reports[i].loss[step];
+    double error = fabs(sum - loss[step]) / fabs(loss[step]);
+    result->numerics.loss = sum;
+    if (!(error <= result->numerics.loss_rel_error)) result->numerics.loss_rel_error = error;
+  }
+  for (int i = 0; i < ranks; i++) {
+    result->numerics.grad_rel_error = fmax(result->numerics.grad_rel_error, run->reports[i].grad_error);
+    result->numerics.output_rel_error = fmax(result->numerics.output_rel_error, run->reports[i].weight_error);
+  }
+  result->numerics.ok = result->numerics.loss_rel_error <= tolerance &&
+                        result->numerics.grad_rel_error <= tolerance &&
+                        result->numerics.output_rel_error <= tolerance;
+}
+
+static bool outside_allocator(int part) {
+  return part == SPP_PART_NCCL || part == SPP_PART_CONTEXT || part == SPP_PART_ALLOCATOR;
+}
+
+static void judge_memory(const struct run *run, int ranks, const struct spp_memory *predicted,
+                         struct spp_validate_result *result) {
+  const struct report *worst = &run->reports[0];
+  for (int i = 1; i < ranks; i++)
+    if (run->reports[i].peak_bytes > worst->peak_bytes) worst = &run->reports[i];
+  result->memory.measured_bytes = worst->peak_bytes;
+  result->memory.predicted_bytes = predicted->peak_bytes;
+  result->memory.predicted_moment = predicted->peak_moment;
+  result->memory.measured_moment = worst->moment;
+  result->memory.ok = worst->peak_bytes == predicted->peak_bytes;
+  for (int p = 0; p < SPP_PART_COUNT; p++) {
+    result->memory.measured_parts[p] = worst->parts[p];
+    result->memory.predicted_parts[p] = predicted->parts[p];
+    if (!outside_allocator(p) && worst->parts[p] != predicted->parts[p]) result->memory.ok = false;
+  }
+}
+
+static struct spp_validate_traffic *traffic_row(struct spp_validate_result *result, enum spp_collective op,
+                                                enum spp_group group, enum spp_pass pass, const char *what) {
+  for (int i = 0; i < result->comm.count; i++) {
+    struct spp_validate_traffic *row = &result->comm.rows[i];
+    if (row->op == op && row->group == group && row->pass == pass && strcmp(row->what, what) == 0) return row;
+  }
+  if (result->comm.count == SPP_VALIDATE_TRAFFIC) return &result->comm.rows[SPP_VALIDATE_TRAFFIC - 1];
+  struct spp_validate_traffic *row = &result->comm.rows[result->comm.count++];
+  *row = (struct spp_validate_traffic){.op = op, .group = group, .pass = pass};
+  strncpy(row->what, what, sizeof row->what - 1);
+  return row;
+}
+
+/* What each rank of a stage is predicted to send in a step, times ranks and steps. */
+static void add_predicted(const struct run *run, const struct spp_comm *comm, int64_t stage_ranks,
+                          struct spp_validate_result *result) {
+  for (int i = 0; i < comm->count; i++) {
+    const struct spp_comm_op *op = &comm->ops[i];
+    struct spp_validate_traffic *row = traffic_row(result, op->op, op->group, op->pass, op->what);
+    int64_t events = op->count_per_step * stage_ranks * run->steps;
+    row->predicted_bytes += op->sent_bytes * events;
+    row->predicted_messages += op->messages * events;
+  }
+}
+
+static void judge_traffic(const struct run *run, int ranks, struct spp_validate_result *result) {
+  const struct spp_exec_plan *plan = run->plan;
+  struct spp_comm comm;
+  struct spp_stage stage;
+  for (int64_t s = 0; s < plan->layout.pp; s++) {
+    spp_stage_resolve(&plan->job, &plan->layout, &plan->geometry, s, &stage);
+    spp_comm_predict_stage(&plan->job, &plan->layout, &plan->geometry, &stage, &comm);
+    add_predicted(run, &comm, ranks / plan->layout.pp, result);
+  }
+  for (int i = 0; i < ranks; i++)
+    for (int k = 0; k < run->reports[i].traffic_count; k++) {
+      const struct traffic *t = &run->reports[i].traffic[k];
+      struct spp_validate_traffic *row = traffic_row(result, t->op, t->group, t->pass, t->what);
+      row->measured_bytes += t->bytes;
+      row->measured_messages += t->messages;
+    }
+  result->comm.ok = true;
+  for (int i = 0; i < result->comm.count; i++) {
+    const struct spp_validate_traffic *row = &result->comm.rows[i];
+    result->comm.predicted_sent_bytes += row->predicted_bytes;
+    result->comm.measured_sent_bytes += row->measured_bytes;
+    result->comm.predicted_messages += row->predicted_messages;
+    result->comm.measured_messages += row->measured_messages;
+    if (row->predicted_bytes != row->measured_bytes || row->predicted_messages != row->measured_messages)
+      result->comm.ok = false;
+  }
+}
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* A step is over when its slowest rank is; the first one warms up. */
+static double median_step_s(const struct run *run, int ranks) {
+  double times[SPP_VALIDATE_MAX_STEPS] = {0};
+  int64_t n = 0;
+  for (int64_t step = run->steps > 1 ? 1 : 0; step < run->steps; step++, n++)
+    for (int i = 0; i < ranks; i++)
+      times[n] = fmax(times[n], run->reports[i].step_s[step]);
+  qsort(times, (size_t)n, sizeof times[0], by_size);
+  return n % 2 ? times[n / 2] : 0.5 * (times[n / 2 - 1] + times[n / 2]);
+}
+
+static void judge(const struct run *run, int ranks, const double *loss, struct spp_validate_result *result) {
+  struct spp_memory memory;
+  memset(result, 0, sizeof *result);
+  spp_memory_predict(&run->plan->job, &run->plan->layout, &run->plan->geometry, NULL, &memory);
+  judge_numbers(run, ranks, loss, result);
+  judge_memory(run, ranks, &memory, result);
+  judge_traffic(run, ranks, result);
+  result->step_s = median_step_s(run, ranks);
+}
+
+static enum spp_status run_case(const char *config_dir, const struct spp_backend *backend,
+                                const struct spp_validate_case *c, struct run *run,
+                                struct spp_validate_result *result, struct spp_diag *diag) {
+  double loss[SPP_VALIDATE_MAX_STEPS];
+  int ranks = (int)spp_layout_world(&c->setting.layout);
+  SPP_TRY(make_reference(config_dir, c, run, loss, diag));
+  SPP_TRY(backend->run(ranks, timeout_s, rank_main, run, diag));
+  if (backend->leads()) judge(run, ranks, loss, result);
+  return SPP_OK;
+}
+
+enum spp_status spp_validate_run(const char *config_dir, const struct spp_backend *backend,
+                                 const struct spp_validate_case *c, struct spp_validate_result *result,
+                                 struct spp_diag *diag) {
+  struct spp_arena arena;
+  struct spp_reference reference;
+  if (c->steps < 1 || c->steps > SPP_VALIDATE_MAX_STEPS)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--steps", NULL, "1 to %d steps are possible",
+                        SPP_VALIDATE_MAX_STEPS);
+  spp_arena_init(&arena);
+  struct run run = {.steps = c->steps, .reference = &reference};
+  struct spp_exec_plan *plan = spp_arena_alloc(&arena, sizeof *plan);
+  run.plan = plan;
+  run.reports = spp_arena_array(&arena, (size_t)spp_layout_world(&c->setting.layout), sizeof *run.reports);
+  enum spp_status status = plan && run.reports ? SPP_OK : spp_diag_oom(diag);
+  if (status == SPP_OK) {
+    status = spp_exec_plan_open(config_dir, &c->setting, plan, diag);
+    if (status == SPP_OK) status = spp_weights_supported(c->setting.arch, diag);
+    if (status == SPP_OK) status = spp_reference_open(c->setting.arch, &arena, &reference, diag);
+    if (status == SPP_OK) status = run_case(config_dir, backend, c, &run, result, diag);
+    spp_exec_plan_close(plan);
+  }
+  spp_arena_free(&arena);
+  return status;
+}

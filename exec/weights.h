@@ -1,0 +1,71 @@
+/* The weights of one pipeline stage on one rank: which they are, which part of each is held here, where it
+ * lies. */
+#ifndef SPP_EXEC_WEIGHTS_H
+#define SPP_EXEC_WEIGHTS_H
+
+#include "exec/plan.h"
+
+/* What the engine asks a weight for; rows of a decoder layer, then those outside. */
+enum spp_slot {
+  SPP_SLOT_NORM1,
+  SPP_SLOT_NORM2,
+  SPP_SLOT_Q,
+  SPP_SLOT_K,
+  SPP_SLOT_V,
+  SPP_SLOT_Q_BIAS,
+  SPP_SLOT_K_BIAS,
+  SPP_SLOT_V_BIAS,
+  SPP_SLOT_Q_NORM,
+  SPP_SLOT_K_NORM,
+  SPP_SLOT_O,
+  SPP_SLOT_GATE,
+  SPP_SLOT_UP,
+  SPP_SLOT_DOWN,
+  SPP_SLOT_EMBEDDING,
+  SPP_SLOT_FINAL_NORM,
+  SPP_SLOT_HEAD,
+  SPP_SLOT_COUNT
+};
+
+/* The local part, [rows][cols], of a weight. */
+struct spp_held {
+  const struct spp_weight *weight; /* NULL: the model has none */
+  int64_t offset;                  /* floats from the start of the unit */
+  int64_t rows, cols;
+  int64_t first_row, first_col; /* in the whole weight */
+  int64_t number;               /* of the whole weight's first element, counted through the model */
+};
+
+/* Weights that are gathered and reduced together: the embedding, a layer, or final norm and head. */
+struct spp_unit {
+  int64_t floats, offset; /* offset: from the start of the stage */
+  struct spp_held held[SPP_SLOT_COUNT];
+};
+
+struct spp_stage_weights {
+  int64_t unit_count, floats;
+  struct spp_unit *units; /* in the order of the forward pass, chunk after chunk */
+  int64_t layer_count;
+  int64_t first_layer_unit; /* 1 when the embedding is here, else 0 */
+};
+
+/* Architectures whose layers the engine does not have: SPP_ERR_ABSENT, naming what is missing. */
+enum spp_status spp_weights_supported(const struct spp_arch *arch, struct spp_diag *diag);
+
+/* Units of the stage, for tensor-parallel rank tp_rank. They live in `arena`. */
+enum spp_status spp_weights_place(const struct spp_exec_plan *plan, int64_t stage, int64_t tp_rank,
+                                  struct spp_arena *arena, struct spp_stage_weights *weights,
+                                  struct spp_diag *diag);
+
+/* Elements of the whole model. */
+int64_t spp_weights_total(const struct spp_arch *arch);
+
+/* Number, through the model, of element i of what is held. */
+static inline int64_t spp_held_number(const struct spp_held *h, int64_t i) {
+  return h->number + (h->first_row + i / h->cols) * h->weight->cols + h->first_col + i % h->cols;
+}
+
+/* First value of the element with this number: the same however the model is cut. */
+float spp_weight_initial(const struct spp_weight *weight, int64_t number);
+
+#endif
