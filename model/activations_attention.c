@@ -47,6 +47,11 @@ static bool keeps_o_input(const struct spp_layer_view *v) {
   return spp_keeps_input(v->job, v->layout, SPP_LORA_O);
 }
 
+/* o_proj's input goes when o_proj's backward has run, before attention's. */
+static bool frees_at_once(const struct spp_layer_view *v) {
+  return v->job->framework->sharding == SPP_SHARDING_UNITS;
+}
+
 /* The all-to-all changes storage: flash attention keeps the head-sharded output, o_proj the sequence-sharded
  * one (ms-swift ulysses.py; TransformerEngine AttnFuncWithCPAndQKVOA2A saves the output before its a2a). */
 static void keep_output(const struct spp_layer_view *v, int64_t width) {
@@ -55,7 +60,8 @@ static void keep_output(const struct spp_layer_view *v, int64_t width) {
   if (low)
     spp_kept_append(v, &out_low, SPP_BLOCK_ATTENTION, 0, v->gemm_in, v->g->tokens, v->g->o_width);
   else if (exchanged && keeps_o_input(v))
-    keep(v, &out_sharded, 0, v->g->o_width);
+    spp_kept_append(v, &out_sharded, frees_at_once(v) ? SPP_BLOCK_NORM2 : SPP_BLOCK_ATTENTION, 0, v->act,
+                    v->g->tokens, v->g->o_width);
 }
 
 static void keep_lse(const struct spp_layer_view *v) {

@@ -73,6 +73,13 @@ static void count_experts(const struct spp_comm_context *c, struct population *p
   p->gathered_bytes = travel_bytes(c, elements, quantised);
 }
 
+/* Collectives one event is made of. Buckets of other frameworks hold many layers: one. */
+static int64_t calls(const struct spp_comm_context *c) {
+  const struct spp_states *states = &c->job->framework->states[c->layout->zero];
+  if (c->job->framework->sharding != SPP_SHARDING_UNITS || !states->shard_grads) return 1;
+  return c->stage->layers + c->stage->first + c->stage->last;
+}
+
 static void emit_state_op(const struct spp_comm_context *c, enum spp_collective kind, const char *what,
                           int64_t whole_bytes, int64_t ranks, int64_t stride, enum spp_pass pass,
                           int64_t count, enum spp_overlap overlap) {
@@ -86,8 +93,8 @@ static void emit_state_op(const struct spp_comm_context *c, enum spp_collective 
                            .per = pass == SPP_PASS_STEP || count == 1 ? SPP_PER_STEP : SPP_PER_MICRO_BATCH,
                            .count_per_step = count,
                            .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
-                           .messages = 1,
-                           .message_bytes = whole_bytes,
+                           .messages = calls(c),
+                           .message_bytes = whole_bytes / calls(c),
                            .overlap = overlap};
   if (ranks > 1) spp_comm_emit(c, op);
 }

@@ -92,7 +92,7 @@ static void emit_ends(const struct spp_comm_context *c) {
     emit_pass(c, gather, SPP_PASS_BACKWARD, backward, NULL);
   }
   emit_pass(c, back, SPP_PASS_BACKWARD, backward, NULL);
-  if (c->g->loss_path != SPP_LOSS_VOCAB_PARALLEL) return;
+  if (c->g->loss_path != SPP_LOSS_VOCAB_PARALLEL && c->g->loss_path != SPP_LOSS_IN_PLACE) return;
   struct spp_comm_op loss = tp_op(c, SPP_ALL_REDUCE, "loss statistics",
                                   spp_sat_mul(c->g->tokens, (int64_t)sizeof(float)), SPP_PER_MICRO_BATCH);
   emit_pass(c, loss, SPP_PASS_FORWARD, spp_sat_mul(3, forward),

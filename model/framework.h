@@ -41,6 +41,7 @@ enum spp_loss_path {
   SPP_LOSS_TILED,          /* ALST TiledFusedLogitsLoss */
   SPP_LOSS_CHUNKED,        /* logits and loss chunk by chunk, recomputed in backward */
   SPP_LOSS_FP32_LOGITS,    /* torchtitan: logits upcast to fp32, compiled cross entropy */
+  SPP_LOSS_IN_PLACE,       /* one matrix: the gradient overwrites the logits; statistics reduced over TP */
   SPP_LOSS_PATH_COUNT
 };
 enum spp_loss_choice { SPP_LOSS_CHOICE_FULL, SPP_LOSS_CHOICE_CHUNKED, SPP_LOSS_CHOICE_FUSED, SPP_LOSS_CHOICE_VOCAB, SPP_LOSS_CHOICE_COUNT };
@@ -69,7 +70,13 @@ static inline bool spp_offload_params(enum spp_offload o) {
 }
 static inline bool spp_offload_activations(enum spp_offload o) { return o >= SPP_OFFLOAD_ACTIVATIONS; }
 enum spp_sp_split { SPP_SPLIT_FREE, SPP_SPLIT_GCD_KV }; /* who chooses Ulysses x ring of a given degree */
-enum spp_sharding { SPP_SHARDING_NONE, SPP_SHARDING_DEEPSPEED, SPP_SHARDING_FSDP, SPP_SHARDING_MEGATRON };
+enum spp_sharding {
+  SPP_SHARDING_NONE,
+  SPP_SHARDING_DEEPSPEED,
+  SPP_SHARDING_FSDP,
+  SPP_SHARDING_MEGATRON,
+  SPP_SHARDING_UNITS /* embedding, each layer, head: gathered for use and reduced one by one, nothing ahead */
+};
 enum spp_schedule { SPP_SCHEDULE_1F1B, SPP_SCHEDULE_INTERLEAVED, SPP_SCHEDULE_GPIPE, SPP_SCHEDULE_ZB_H1, SPP_SCHEDULE_ZB_H2, SPP_SCHEDULE_COUNT };
 
 /* What is padded to the framework's sequence multiple. */

@@ -67,6 +67,7 @@ static const struct loss_row rows[] = {
     {SPP_LOSS_CHUNKED, &chunk_work, FP32, CHUNK_VOCAB, 3, ALWAYS},
     {SPP_LOSS_FP32_LOGITS, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_FP32_LOGITS, &logits_gradient, ACT, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_IN_PLACE, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
 };
 
 int64_t spp_liger_chunk_tokens(int64_t tokens, int64_t vocab, int64_t hidden) {

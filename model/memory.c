@@ -33,7 +33,7 @@ static void view_layers(struct spp_memory_view *v) {
 static bool gradients_persist(const struct spp_job *job, const struct spp_layout *layout,
                               const struct spp_geometry *g) {
   enum spp_sharding sharding = job->framework->sharding;
-  return sharding == SPP_SHARDING_MEGATRON || (sharding == SPP_SHARDING_DEEPSPEED && layout->zero == 3) ||
+  return sharding == SPP_SHARDING_MEGATRON || sharding == SPP_SHARDING_UNITS || (sharding == SPP_SHARDING_DEEPSPEED && layout->zero == 3) ||
          g->m > 1 || g->pp > 1;
 }
 

@@ -43,6 +43,10 @@ void spp_memory_add_layers(const struct spp_memory_stage *s, enum spp_layer_clas
                            struct spp_memory_sum *sum);
 void spp_memory_add_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
                                struct spp_memory_sum *sum);
+/* The same two for frameworks that work unit by unit and free at once (memory_units.c). */
+void spp_memory_add_units(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
+void spp_memory_add_unit_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
+                                    struct spp_memory_sum *sum);
 void spp_memory_add_outer(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_vision(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_inference(const struct spp_memory_stage *s, struct spp_memory_sum *sum);

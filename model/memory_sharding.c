@@ -128,6 +128,7 @@ void spp_memory_add_sharding(const struct spp_memory_stage *s, struct spp_memory
     else
       add_ddp(s, r, sum);
     break;
+  case SPP_SHARDING_UNITS: spp_memory_add_units(s, sum); break;
   case SPP_SHARDING_NONE: add_ddp(s, r, sum); break;
   default: break; /* Megatron's gradient buffer is the gradients themselves */
   }

@@ -203,6 +203,10 @@ static void add_sequence_parallel(const struct transient_view *t, const struct a
 
 void spp_memory_add_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
                                struct spp_memory_sum *sum) {
+  if (s->view->job->framework->sharding == SPP_SHARDING_UNITS) {
+    spp_memory_add_unit_transients(s, active, sum);
+    return;
+  }
   const struct transient_view t = {s->view, s->view->g, sum};
   const struct attention_widths widths = widths_of(s->view);
   add_stream(&t);

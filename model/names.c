@@ -12,8 +12,9 @@ static const char *const sp_kinds[SPP_SP_KIND_COUNT] = {"none", "ulysses", "ring
 static const char *const ring_impls[SPP_RING_IMPL_COUNT] = {"zhuzilin", "swift", "te"};
 static const char *const kernels[] = {"eager", "fused"};
 static const char *const attentions[SPP_ATTN_IMPL_COUNT] = {"eager", "sdpa", "fa2", "fa3", "te", "fa1"};
-static const char *const loss_paths[SPP_LOSS_PATH_COUNT] = {
-    "hf-full", "sp-16bit", "sp-chunked", "vocab-parallel", "fused-linear", "tiled", "chunked", "fp32-logits"};
+static const char *const loss_paths[SPP_LOSS_PATH_COUNT] = {"hf-full",        "sp-16bit",     "sp-chunked",
+                                                            "vocab-parallel", "fused-linear", "tiled",
+                                                            "chunked",        "fp32-logits",  "in-place"};
 static const char *const loss_choices[SPP_LOSS_CHOICE_COUNT] = {"full", "chunked", "fused", "vocab-parallel"};
 static const char *const recomputes[SPP_RECOMPUTE_COUNT] = {"none", "selective", "full"};
 static const char *const modules[] = {"core_attn", "moe_act", "layernorm",     "mla_up_proj",
@@ -25,7 +26,7 @@ static const char *const offloads[SPP_OFFLOAD_COUNT] = {"none",
                                                         "optimizer+activations",
                                                         "optimizer+params+activations"};
 static const char *const splits[] = {"free", "gcd-kv"};
-static const char *const shardings[] = {"none", "deepspeed", "fsdp", "megatron"};
+static const char *const shardings[] = {"none", "deepspeed", "fsdp", "megatron", "units"};
 static const char *const schedules[SPP_SCHEDULE_COUNT] = {"1f1b", "interleaved", "gpipe", "zb-h1", "zb-h2"};
 static const char *const pad_scopes[SPP_PAD_SCOPE_COUNT] = {"sequence", "document-with-ring", "document"};
 static const char *const stage_splits[SPP_STAGE_SPLIT_COUNT] = {"remainder-last", "remainder-first",

@@ -13,6 +13,7 @@ static const struct {
     [SPP_LOSS_VOCAB_PARALLEL] = {20, 12, false}, /* fp32 copy, maximum, subtract, exp, sum; scale, cast */
     [SPP_LOSS_FUSED_LINEAR] = {8, 0, false}, /* one fused kernel per chunk; gradients made in the forward */
     [SPP_LOSS_TILED] = {16, 24, true},           [SPP_LOSS_CHUNKED] = {16, 24, true},
+    [SPP_LOSS_IN_PLACE] = {8, 8, false},      /* read for maximum and sum; read and written */
     [SPP_LOSS_FP32_LOGITS] = {10, 10, false}, /* compiled: one pass each way over 16- and 32-bit logits */
 };
 enum { EMBEDDING_FORWARD_BYTES = 4, EMBEDDING_BACKWARD_BYTES = 12 };

@@ -1,0 +1,130 @@
+/* Buffers and temporaries of a framework that gathers and reduces one unit (embedding, layer, head) at a
+ * time, keeps nothing ahead and frees each tensor after its last use: the engine in exec/. Source:
+ * exec/layer_*.c, exec/ring.c, exec/gather_kv.c, exec/ends.c, exec/pipeline.c, whose allocations are counted
+ * and compared with this. */
+#include "model/memory_parts.h"
+
+#define ROW(id, text, part, reason) static const struct spp_tensor id = {text, part, reason}
+ROW(gathered, "gathered layer weights", SPP_PART_SHARDING_BUFFERS, "used by the running layer");
+ROW(unit_grads, "gradients of one layer", SPP_PART_SHARDING_BUFFERS, "whole, before they are reduced");
+ROW(statistics, "loss statistics", SPP_PART_LOGITS, "maximum, sum, target logit");
+ROW(stream, "stream", SPP_PART_TRANSIENT, "output of a layer, while it is made");
+ROW(residual, "gradient of the residual stream", SPP_PART_TRANSIENT, "flows past the block");
+ROW(norm_grad, "norm backward", SPP_PART_TRANSIENT, "gradient of its input");
+ROW(whole_stream, "gathered stream", SPP_PART_TRANSIENT, "sequence-parallel linear");
+ROW(out_grad, "gradient of the attention output", SPP_PART_TRANSIENT, "attention backward");
+ROW(qkv_grads, "gradients of q, k, v", SPP_PART_TRANSIENT, "attention backward");
+ROW(row_sums, "softmax row statistics", SPP_PART_TRANSIENT, "attention backward");
+ROW(ring_kv, "ring: KV blocks", SPP_PART_TRANSIENT, "one read and sent on, one filled");
+ROW(ring_dq, "ring: fp32 dq", SPP_PART_TRANSIENT, "of one block");
+ROW(ring_dkv, "ring: fp32 dk, dv", SPP_PART_TRANSIENT, "of one block, and what arrives");
+ROW(all_kv, "gathered K and V", SPP_PART_TRANSIENT, "in order of position");
+ROW(all_dkv, "gradients of gathered K and V", SPP_PART_TRANSIENT, "before they are scattered");
+ROW(pipe, "pipeline buffers", SPP_PART_TRANSIENT, "on their way to another stage");
+
+enum {
+  FORWARD = 1 << SPP_MOMENT_FORWARD,
+  LOSS = 1 << SPP_MOMENT_LOSS,
+  MLP = 1 << SPP_MOMENT_BACKWARD_MLP,
+  NORM = 1 << SPP_MOMENT_BACKWARD_NORM,
+  ATTENTION = 1 << SPP_MOMENT_BACKWARD_ATTENTION,
+  BACKWARD = MLP | NORM | ATTENTION
+};
+
+struct units_view {
+  const struct spp_memory_stage *s;
+  const struct spp_geometry *g;
+  struct spp_memory_sum *sum;
+  bool stream_cut; /* the stream is a tp-th of the tokens */
+};
+
+static struct units_view view_of(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  return (struct units_view){s, v->g, sum, v->layout->megatron_sp && v->g->tp > 1};
+}
+
+static void add(const struct units_view *u, const struct spp_tensor *t, unsigned live, int64_t rows,
+                int64_t cols, int64_t copies) {
+  if (rows > 0 && cols > 0 && copies > 0)
+    spp_memory_add(u->sum, t, live, u->s->view->act, rows, cols, copies);
+}
+
+static int64_t elements(const struct spp_state_counts *c) {
+  return spp_sat_add(c->elements, c->expert_elements);
+}
+
+/* A unit's weights from stage 3 on, its gradients from stage 2 on. */
+void spp_memory_add_units(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct units_view u = view_of(s, sum);
+  int64_t layer = elements(&s->unit), tail = spp_sat_add(elements(&v->head), elements(&v->other));
+  if (v->regime.shard_weights) add(&u, &gathered, FORWARD | BACKWARD, layer, 1, 1);
+  if (v->regime.shard_grads) add(&u, &unit_grads, BACKWARD, layer, 1, 1);
+  if (!s->stage->last) return;
+  if (v->regime.shard_weights) add(&u, &gathered, LOSS, tail, 1, 1);
+  if (v->regime.shard_grads) add(&u, &unit_grads, LOSS, tail, 1, 1);
+}
+
+/* The loss's largest moment: statistics beside the logits, or the gathered input, or whole gradients. */
+static void add_loss(const struct units_view *u) {
+  if (!u->s->stage->last) return;
+  if (u->stream_cut)
+    add(u, &whole_stream, LOSS, u->g->tokens, u->s->view->job->arch->hidden, 1);
+  else if (!u->s->view->regime.shard_grads)
+    add(u, &statistics, LOSS, u->g->tokens, 1, 3);
+}
+
+/* The output of a layer is whole before it is cut. Its rerun under recompute makes it again beside the
+ * gradient. */
+static void add_stream(const struct units_view *u, bool again) {
+  int64_t h = u->s->view->job->arch->hidden;
+  unsigned made = FORWARD | (again ? (unsigned)MLP : 0u);
+  add(u, &stream, made, u->g->tokens, h, 1);
+  if (u->stream_cut) add(u, &stream, made, u->g->stream_tokens, h, 1);
+  add(u, &residual, BACKWARD, u->g->stream_tokens, h, 1);
+  add(u, &norm_grad, NORM, u->g->stream_tokens, h, 1);
+  if (u->stream_cut) add(u, &whole_stream, again ? ATTENTION : MLP | ATTENTION, u->g->tokens, h, 1);
+}
+
+static void add_ring(const struct units_view *u, int64_t kv_width) {
+  const struct spp_geometry *g = u->g;
+  add(u, &ring_kv, ATTENTION, g->tokens, kv_width, spp_min64(2, g->sr - 1));
+  add(u, &ring_dq, ATTENTION, g->tokens, g->q_width, 1);
+  add(u, &ring_dkv, ATTENTION, g->tokens, kv_width, 2);
+}
+
+static void add_attention(const struct units_view *u) {
+  const struct spp_geometry *g = u->g;
+  int64_t kv_width = spp_sat_mul(g->k_width + g->v_width, g->kv_repeat);
+  bool gathers = u->s->view->layout->sp_kind == SPP_SP_ALLGATHER && g->sr > 1;
+  add(u, &out_grad, ATTENTION, g->tokens, g->o_width, 1);
+  add(u, &row_sums, ATTENTION, g->tokens, g->heads_local, 1);
+  add(u, &qkv_grads, ATTENTION, g->tokens, gathers ? g->q_width : g->q_width + kv_width, 1);
+  if (gathers) {
+    add(u, &all_kv, ATTENTION, spp_sat_mul(g->tokens, g->sr), kv_width, 1);
+    add(u, &all_dkv, ATTENTION, spp_sat_mul(g->tokens, g->sr), kv_width, 1);
+  } else if (g->sr > 1) {
+    add_ring(u, kv_width);
+  }
+}
+
+/* One block a direction is on its way, once there has been one. */
+static void add_pipeline(const struct units_view *u) {
+  const struct spp_geometry *g = u->g;
+  const struct spp_stage *stage = u->s->stage;
+  int64_t rounds = spp_sat_mul(g->m, g->vpp), h = u->s->view->job->arch->hidden;
+  bool sends = !stage->last || g->vpp > 1, returns = !stage->first || g->vpp > 1;
+  if (g->pp == 1) return;
+  if (sends) add(u, &pipe, rounds > 1 ? FORWARD | LOSS | BACKWARD : BACKWARD, g->stream_tokens, h, 1);
+  if (returns && rounds > stage->in_flight_num)
+    add(u, &pipe, FORWARD | LOSS | BACKWARD, g->stream_tokens, h, 1);
+}
+
+void spp_memory_add_unit_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
+                                    struct spp_memory_sum *sum) {
+  const struct units_view u = view_of(s, sum);
+  add_loss(&u);
+  add_stream(&u, s->recomputed[active] > 0);
+  add_attention(&u);
+  add_pipeline(&u);
+}
