@@ -36,7 +36,9 @@ enum spp_status spp_answer_give(struct spp_cli *cli, const struct spp_answer *an
     if (!cli->term.utf8) spp_text_to_ascii(&cli->out);
   }
   if (cli->out.failed) return spp_diag_oom(diag);
-  return check_asserts(cli, answer, diag);
+  enum spp_status status = check_asserts(cli, answer, diag);
+  if (status == SPP_ERR_USAGE) spp_str_clear(&cli->out); /* a path that is not there: no answer beside it */
+  return status;
 }
 
 static bool to_stdout(const struct spp_cli *cli) {

@@ -6,17 +6,36 @@
 #include "cli/setup.h"
 #include "model/job.h"
 
+static bool has_adapters(const struct spp_job *job) {
+  return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
+}
+static bool is_quantised(const struct spp_job *job) {
+  return job->method == SPP_METHOD_QLORA;
+}
+static bool is_projected(const struct spp_job *job) {
+  return job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
+}
+static bool has_groups(const struct spp_job *job) {
+  return job->mode == SPP_MODE_GRPO;
+}
+static bool has_kv_cache(const struct spp_job *job) {
+  return job->mode == SPP_MODE_GRPO || job->mode == SPP_MODE_INFER;
+}
+
 /* Where a resolved job holds what an option would have set. Fields that each framework fills its own way are
- * echoed only when there is one framework. */
+ * echoed only when there is one framework, fields of one method or mode only in it. */
 enum field_kind { AS_I64, AS_INT, AS_UNSIGNED, AS_REAL, AS_BOOL };
 static const struct resolved {
   const char *option;
   enum field_kind kind;
   size_t offset;
   bool by_framework;
+  bool (*applies)(const struct spp_job *job); /* NULL = always */
 } resolved[] = {
 #define FIELD(option, kind, member, by_framework)                                                            \
-  { option, kind, offsetof(struct spp_job, member), by_framework }
+  { option, kind, offsetof(struct spp_job, member), by_framework, NULL }
+#define FIELD_IF(applies, option, kind, member, by_framework)                                                \
+  { option, kind, offsetof(struct spp_job, member), by_framework, applies }
     FIELD("seq", AS_I64, seq_tokens, false),
     FIELD("gpus", AS_I64, gpus, false),
     FIELD("global-batch", AS_I64, global_batch, false),
@@ -31,7 +50,15 @@ static const struct resolved {
     FIELD("ring-impl", AS_INT, ring_impl, true),
     FIELD("loss", AS_INT, loss, true),
     FIELD("loss-chunk", AS_I64, loss_chunk_tokens, true),
+    FIELD_IF(has_adapters, "lora-rank", AS_I64, lora_rank, false),
+    FIELD_IF(has_adapters, "lora-dropout", AS_REAL, lora_dropout, true),
+    FIELD_IF(has_adapters, "lora-targets", AS_UNSIGNED, lora_targets, false),
+    FIELD_IF(is_quantised, "quant", AS_INT, quant, true),
+    FIELD_IF(is_projected, "galore-rank", AS_I64, galore_rank, false),
+    FIELD_IF(has_kv_cache, "kv-dtype", AS_INT, kv_dtype, true),
+    FIELD_IF(has_groups, "completions", AS_I64, grpo_completions, false),
 #undef FIELD
+#undef FIELD_IF
 };
 
 static int64_t field_i64(const void *field, enum field_kind kind) {
@@ -56,30 +83,40 @@ static struct spp_echo number_echo(const struct spp_option *option, int64_t valu
   return echo;
 }
 
-static struct spp_echo echo_resolved(const struct spp_option *option, const struct spp_job *job,
-                                     bool one_framework) {
-  struct spp_echo none = {.key = option->key};
-  for (size_t i = 0; job && i < sizeof resolved / sizeof resolved[0]; i++) {
-    const void *field = (const char *)job + resolved[i].offset;
-    if (strcmp(resolved[i].option, option->name) != 0 || (resolved[i].by_framework && !one_framework))
-      continue;
-    if (resolved[i].kind != AS_REAL) return number_echo(option, field_i64(field, resolved[i].kind));
-    if (*(const double *)field > 0)
-      return (struct spp_echo){.key = option->key, .kind = SPP_ECHO_REAL, .real = *(const double *)field};
-  }
-  return none;
-}
-
-static struct spp_echo echo_words(struct spp_cli *cli, const struct spp_option *option) {
-  int64_t bits = spp_option_i64(option, &cli->args);
+static struct spp_echo echo_words(struct spp_cli *cli, const struct spp_option *option, int64_t bits) {
   const char **words = spp_arena_array(&cli->arena, 32, sizeof *words);
   struct spp_echo echo = {.key = option->key, .kind = SPP_ECHO_TEXTS, .texts = words};
   const char *word;
   int value;
   if (!words) return (struct spp_echo){.key = option->key};
   for (int i = 0; i < 32 && (word = option->word(i, &value)) != NULL; i++)
-    if ((bits & value) == value && !(echo.text_count && value >> 30)) words[echo.text_count++] = word;
+    if ((unsigned)value == (unsigned)bits) { /* one word says it all */
+      words[0] = word, echo.text_count = 1;
+      return echo;
+    }
+  for (int i = 0; i < 32 && (word = option->word(i, &value)) != NULL; i++)
+    if ((bits & value) == value && (value & (value - 1)) == 0) words[echo.text_count++] = word;
   return echo;
+}
+
+static struct spp_echo echo_resolved(struct spp_cli *cli, const struct spp_option *option,
+                                     const struct spp_job *job, bool one_framework) {
+  struct spp_echo none = {.key = option->key};
+  for (size_t i = 0; job && i < sizeof resolved / sizeof resolved[0]; i++) {
+    const struct resolved *row = &resolved[i];
+    const void *field = (const char *)job + row->offset;
+    if (strcmp(row->option, option->name) != 0 || (row->by_framework && !one_framework) ||
+        (row->applies && !row->applies(job)))
+      continue;
+    if (option->kind == SPP_KIND_WORDS) { /* every bit: the word "all" has bit 30 alone */
+      int64_t bits = field_i64(field, row->kind);
+      return echo_words(cli, option, bits == UINT32_MAX ? INT64_C(1) << 30 : bits);
+    }
+    if (row->kind != AS_REAL) return number_echo(option, field_i64(field, row->kind));
+    if (*(const double *)field > 0 || row->applies)
+      return (struct spp_echo){.key = option->key, .kind = SPP_ECHO_REAL, .real = *(const double *)field};
+  }
+  return none;
 }
 
 static struct spp_echo echo_image(struct spp_cli *cli, const struct spp_option *option) {
@@ -104,7 +141,7 @@ static struct spp_echo echo_given(struct spp_cli *cli, const struct spp_option *
     echo.kind = SPP_ECHO_TEXTS, echo.texts = list->text, echo.text_count = list->count;
     return echo;
   }
-  case SPP_KIND_WORDS: return echo_words(cli, option);
+  case SPP_KIND_WORDS: return echo_words(cli, option, spp_option_i64(option, &cli->args));
   case SPP_KIND_IMAGE: return echo_image(cli, option);
   default: return number_echo(option, spp_option_i64(option, &cli->args));
   }
@@ -146,7 +183,7 @@ enum spp_status spp_setup_report(struct spp_cli *cli, const struct spp_setup *se
     if (!option->key || !(option->commands & (unsigned)cli->command->bit)) continue;
     if (!echo_name(cli, setup, option, &inputs[count]))
       inputs[count] =
-          has_value(cli, option) ? echo_given(cli, option) : echo_resolved(option, job, one_framework);
+          has_value(cli, option) ? echo_given(cli, option) : echo_resolved(cli, option, job, one_framework);
     count++;
   }
   *report = (struct spp_report){

@@ -44,6 +44,7 @@ static void catch_signals(void) {
   sigaction(SIGINT, &action, NULL);
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, NULL);
+  sigaction(SIGXFSZ, &action, NULL); /* a file too large for the limit is a write error, cleaned up after */
 }
 
 /* --help and its like: true when there was one and it is answered. */

@@ -126,9 +126,6 @@ const struct spp_option spp_options[] = {
     {"global-batch", 0, COUNT(1, INT64_C(1) << 30), .arg = "N", AT(spec.global_batch), .commands = LAID_OUT,
      .group = SPP_GROUP_OPT_JOB, .key = "global_batch",
      .help = "sequences per optimizer step (default: one a GPU)"},
-    {"framework", 'f', .kind = SPP_KIND_TEXT, .arg = "NAME", AT(framework), JOB,
-     .source = SPP_VALUES_FRAMEWORK, .key = "framework",
-     .help = "training framework, or any (default: any for plan and compare, else ms-swift)"},
 
     {"gpu", 0, .kind = SPP_KIND_TEXT, .arg = "NAME", AT(gpu), HARDWARE, .source = SPP_VALUES_GPU,
      .key = "gpu", .help = "GPU type (default: the one in this machine, else h100-80gb)"},
@@ -142,6 +139,9 @@ const struct spp_option spp_options[] = {
      .help = "stay below this on each GPU: 70GiB, 75GB"},
     {"price-per-gpu-hour", 0, REAL(0, 1e6), .arg = "USD", AT(spec.usd_per_gpu_hour), .commands = LAID_OUT,
      .group = SPP_GROUP_OPT_HARDWARE, .key = "usd_per_gpu_hour", .help = "what one GPU costs an hour"},
+    {"framework", 'f', .kind = SPP_KIND_TEXT, .arg = "NAME", AT(framework), JOB,
+     .source = SPP_VALUES_FRAMEWORK, .key = "framework",
+     .help = "training framework, or any (default: any for plan and compare, else ms-swift)"},
 
     {"mode", 0, CHOICE(mode_word), .arg = "MODE", AT(spec.mode), METHOD, .key = "mode", .help = "what runs"},
     {"method", 0, CHOICE(method_word), .arg = "METHOD", AT(spec.method), METHOD, .key = "method",

@@ -33,7 +33,8 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
                               struct spp_kernel_rates *rates) {
   bool fp8 = dtype == SPP_DTYPE_FP8 && gpu->flops_per_s[SPP_DTYPE_FP8] > 0;
   double bandwidth = gpu->memory_bytes_per_s;
-  double half_peak = spp_peak_flops(gpu, SPP_DTYPE_BF16);
+  /* Attention kernels compute in 16 bit under fp8 too; an fp32 job has no tensor cores to use. */
+  double attention_peak = spp_peak_flops(gpu, dtype == SPP_DTYPE_FP8 ? SPP_DTYPE_BF16 : dtype);
   const struct spp_attention_fit *fit = &calib->attention[attention][head_dim > 64];
   rates->gemm_t0_s = calib->gemm.t0_s;
   rates->gemm_s_per_flop = inverse(calib->gemm.efficiency * calib->sustained * calib->clock_share *
@@ -48,8 +49,8 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
   rates->grouped_ratio = calib->grouped_gemm_ratio;
   rates->grouped_dgrad_ratio = calib->dgrad_ratio * calib->grouped_dgrad_ratio;
   rates->grouped_wgrad_ratio = calib->wgrad_ratio * calib->grouped_wgrad_ratio;
-  rates->forward = attention_rate(&fit->forward, half_peak * calib->clock_share, bandwidth);
-  rates->backward = attention_rate(&fit->backward, half_peak * calib->clock_share, bandwidth);
+  rates->forward = attention_rate(&fit->forward, attention_peak * calib->clock_share, bandwidth);
+  rates->backward = attention_rate(&fit->backward, attention_peak * calib->clock_share, bandwidth);
   for (int i = 0; i < SPP_MEMORY_KERNEL_COUNT; i++)
     rates->memory_s_per_byte[i] = inverse(calib->memory_share[i] * bandwidth);
   rates->launch_s = calib->launch_s;

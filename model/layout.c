@@ -79,6 +79,9 @@ static enum spp_status complete_sp(const struct spp_job *job, const struct spp_r
     if (sp != SPP_UNSET && sr == SPP_UNSET && su > 0) sr = sp / su;
     l->ulysses = or_else(su, 1);
     l->ring = or_else(sr, 1);
+    if (l->ulysses < 1 || l->ring < 1)
+      return spp_diag_set(diag, SPP_ERR_USAGE, "--sp", "give --sp a multiple of its parts",
+                          "SP %" PRId64 " is less than its Ulysses or ring part", sp);
     if (sp != SPP_UNSET && spp_sat_mul(l->ulysses, l->ring) != sp)
       return spp_diag_set(diag, SPP_ERR_USAGE, "--sp", "give two of --sp, --ulysses and --ring",
                           "Ulysses %" PRId64 " x ring %" PRId64 " is not %" PRId64, l->ulysses, l->ring, sp);

@@ -184,7 +184,7 @@ const struct spp_rule spp_rules_general[] = {
      "NVIDIA/Megatron-LM megatron/training/arguments.py"},
     {"sp-kind-support", no_sp_kind, "{framework} has no {sp_kind} sequence parallelism (SP {sp})",
      SPP_AXIS_SP, SPP_VARY_NONE, has},
-    {"sp-kind-degrees", sp_kind_degrees, "{sp_kind} is not Ulysses {ulysses} x ring {ring}", 0, SPP_VARY_NONE,
+    {"sp-kind-degrees", sp_kind_degrees, "SP kind {sp_kind} is not Ulysses {ulysses} x ring {ring}", 0, SPP_VARY_NONE,
      derived},
     {"hybrid-levels", hybrid_one_level,
      "a hybrid needs both sizes above 1, with their product the whole degree: Ulysses {ulysses} x ring "

@@ -107,6 +107,9 @@ void spp_jp_layout(struct spp_jo *jo, const struct spp_job *job, const struct sp
   spp_jo_str(jo, "schedule", layout->pp > 1 ? spp_schedule_name(layout->schedule) : NULL);
   spp_jo_str(jo, "attention", spp_attention_impl_name(job->attention));
   spp_jo_str(jo, "kernels", spp_kernels_name(job->kernels));
+  spp_jo_str(jo, "loss",
+             job->loss_path_forced >= 0 ? spp_loss_path_name((enum spp_loss_path)job->loss_path_forced)
+                                        : spp_loss_choice_name(job->loss));
   spp_jo_end(jo);
 }
 

@@ -98,10 +98,11 @@ static void predict_of_a_planned_layout_gives_the_planned_numbers(void **state) 
   snprintf(line, sizeof line,
            "predict " JOB
            "--json --dp %d --sp-kind %s --ulysses %d --ring %d --zero %d --recompute %s --offload %s "
-           "--micro-batch %d",
+           "--micro-batch %d --loss %s --kernels %s",
            (int)i64_at(layout, "dp"), text_at(layout, "sp_kind"), (int)i64_at(layout, "ulysses"),
            (int)i64_at(layout, "ring"), (int)i64_at(layout, "zero"), text_at(layout, "recompute"),
-           text_at(layout, "offload"), (int)i64_at(layout, "micro_batch"));
+           text_at(layout, "offload"), (int)i64_at(layout, "micro_batch"), text_at(layout, "loss"),
+           text_at(layout, "kernels"));
   struct document predict = open_json(line, 0);
   expect_i64(i64_at(spp_json_get(predict.root, "memory"), "device_bytes"),
              i64_at(spp_json_get(best, "memory"), "device_bytes"));
@@ -216,12 +217,46 @@ static void every_csv_row_has_the_fields_of_the_header(void **state) {
   }
 }
 
+/* What a method fills in for itself is echoed too: peft and ms-swift default to rank 8, ms-swift to dropout
+ * 0.05, both to every linear layer. Other methods have none of it. */
+static void inputs_show_what_the_method_fills_in(void **state) {
+  (void)state;
+  struct document d = open_json("predict " JOB "--method lora --json", 0);
+  struct spp_json inputs = spp_json_get(d.root, "inputs"), targets = spp_json_get(inputs, "lora_targets");
+  const char *text = "";
+  expect_i64(i64_at(inputs, "lora_rank"), 8);
+  expect_rel(real_at(inputs, "lora_dropout"), 0.05, 0);
+  expect_i64(spp_json_size(targets), 1);
+  expect_i64(spp_json_string(spp_json_at(targets, 0), &text, NULL), SPP_OK);
+  expect_str(text, "all");
+  expect_i64(spp_json_kind(spp_json_get(inputs, "quant")), SPP_JSON_NULL);
+  close_json(&d);
+  d = open_json("predict " JOB "--sp 4 --zero 3 --recompute full --json", 0);
+  expect_i64(spp_json_kind(spp_json_get(spp_json_get(d.root, "inputs"), "lora_rank")), SPP_JSON_NULL);
+  close_json(&d);
+}
+
+/* Scripts read inputs in the documented order. */
+static void inputs_keep_their_order(void **state) {
+  static const char *const order[] = {"\"model\"", "\"seq_tokens\"", "\"gpus\"",
+                                      "\"gpu\"",   "\"framework\"",  "\"method\""};
+  (void)state;
+  struct run run = answer("predict " JOB "--sp 4 --zero 3 --recompute full --json", NULL, 0);
+  const char *at = strstr(run.out, "\"inputs\"");
+  for (size_t i = 0; at && i < sizeof order / sizeof order[0]; i++)
+    at = strstr(at + 1, order[i]);
+  expect_true(at != NULL);
+  run_free(&run);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_json_answer_follows_its_schema),
       cmocka_unit_test(parts_sum_to_what_they_are_parts_of),
       cmocka_unit_test(predict_of_a_planned_layout_gives_the_planned_numbers),
       cmocka_unit_test(inputs_are_echoed_as_parsed),
+      cmocka_unit_test(inputs_show_what_the_method_fills_in),
+      cmocka_unit_test(inputs_keep_their_order),
       cmocka_unit_test(an_illegal_layout_says_its_rule_in_json_too),
       cmocka_unit_test(when_nothing_fits_the_nearest_miss_is_printed),
       cmocka_unit_test(epoch_time_is_the_data_set_over_the_speed),

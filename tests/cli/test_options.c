@@ -176,6 +176,8 @@ static void a_full_disk_a_gone_reader_and_ctrl_c_are_handled(void **state) {
   (void)state;
   expect_shell("$SPPLAN list models > /dev/full", 1, "spplan: cannot write: No space left on device");
   expect_shell("$SPPLAN list models -o /dev/full", 3, "No space left");
+  expect_shell("(ulimit -f 1; $SPPLAN list models --json -o big); rc=$?; ls -A | grep big && rc=9; exit $rc",
+               3, "spplan: cannot write: File too large");
   expect_shell("set -o pipefail; $SPPLAN list models --json | head -c 10 > /dev/null", 0, "");
   expect_shell("mkfifo pipe; exec 3<>pipe; rm pipe; $SPPLAN predict --model qwen7b "
                "--seq 32k --gpus 8 --doc-lengths - <&3 & "

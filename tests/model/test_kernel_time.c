@@ -150,6 +150,22 @@ static void every_shipped_calibration_loads(void **state) {
   }
 }
 
+/* fp32 has no flash kernel and no tensor core: A100 19.5 TFLOP/s against 312 (NVIDIA A100 data sheet), so
+ * attention costs what it costs in bf16, 16 times over, where it is bound by compute. */
+static void fp32_attention_runs_at_the_fp32_peak(void **state) {
+  struct spp_gpu gpu = a100_gpu();
+  struct spp_calib calib = shipped_calib(&gpu);
+  struct spp_cluster cluster = switched_cluster(50e9, true);
+  struct spp_kernel_rates half, full;
+  (void)state;
+  gpu.flops_per_s[SPP_DTYPE_BF16] = 312e12;
+  gpu.flops_per_s[SPP_DTYPE_FP32] = 19.5e12;
+  spp_kernel_rates_resolve(&gpu, &cluster, &calib, SPP_DTYPE_BF16, SPP_ATTN_SDPA, 128, &half);
+  spp_kernel_rates_resolve(&gpu, &cluster, &calib, SPP_DTYPE_FP32, SPP_ATTN_SDPA, 128, &full);
+  expect_rel(full.forward.s_per_flop / half.forward.s_per_flop, 16, 1e-12);
+  expect_rel(full.backward.s_per_flop / half.backward.s_per_flop, 16, 1e-12);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_gemm_is_the_slower_side_of_its_roofline),
@@ -158,6 +174,7 @@ int main(void) {
       cmocka_unit_test(attention_follows_the_measured_fall_with_few_heads),
       cmocka_unit_test(flash_attention_2_on_h100_matches_its_charts),
       cmocka_unit_test(attention_is_dearer_per_flop_in_short_blocks),
+      cmocka_unit_test(fp32_attention_runs_at_the_fp32_peak),
       cmocka_unit_test(faster_hardware_is_never_slower),
       cmocka_unit_test(a_gpu_without_constants_borrows_and_says_so),
       cmocka_unit_test(a_missing_file_is_an_input_error),
