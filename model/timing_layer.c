@@ -25,8 +25,8 @@ enum {
   LORA_KERNELS = 7,       /* cast, dropout, A, B, scale, cast back, add (huggingface/peft lora/layer.py) */
   LORA_MODULES = 7,       /* all-linear: q, k, v, o, gate, up, down */
   LAYER_KERNELS = 55,     /* launches of one eager decoder layer: what host_s_per_layer was stated for */
-  MOE_KERNELS =
-      70, /* router, top-k, permutation, dispatch, grouped products, combine (Megatron-LM moe_layer.py) */
+  MOE_KERNELS = 250, /* NVIDIA/Megatron-LM megatron/core/transformer/moe: router and its losses, permutation,
+                        splits and exchanges of the dispatcher, grouped products, combine (counted roughly) */
   EXPERT_KERNELS =
       9 /* launches of one expert of a python loop: index, three products, activation, scale, add */
 };
@@ -169,6 +169,14 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
   t->backward.memory_s += unpack_s;
 }
 
+/* The dispatcher copies the experts' token counts to the host and waits (NVIDIA/Megatron-LM
+ * token_dispatcher.py _maybe_dtoh_and_synchronize): the device then idles until the second half of the
+ * layer's kernels arrives. */
+static double dispatcher_wait_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
+  if (!kind->moe || c->eager) return 0;
+  return c->job->framework->host_s_per_layer * (MOE_KERNELS / 2.0) / LAYER_KERNELS;
+}
+
 static double host_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
   const struct spp_job *job = c->job;
   double kernels = LAYER_KERNELS;
@@ -206,6 +214,8 @@ void spp_layer_time_count(const struct spp_timing_context *c, int kind_index, st
   add_adapters(c, kind_index, t);
   spp_attention_time_count(c, kind, &t->forward.attention_s, &t->backward.attention_s);
   t->host_s = host_s(c, kind);
+  t->forward.memory_s += dispatcher_wait_s(c, kind);
+  t->backward.memory_s += dispatcher_wait_s(c, kind);
   if (!c->trains) {
     t->backward = (struct spp_pass_time){0};
     t->wgrad_s = 0;
