@@ -61,7 +61,7 @@ static double step_bytes(const struct spp_timing_context *c) {
 }
 
 static bool offloads_optimizer(const struct spp_timing_context *c) {
-  return c->layout->offload == SPP_OFFLOAD_OPTIMIZER || c->layout->offload == SPP_OFFLOAD_OPTIMIZER_PARAMS;
+  return spp_offload_optimizer(c->layout->offload);
 }
 
 double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stage *stage) {
@@ -91,11 +91,11 @@ double spp_offload_exposed_s(const struct spp_timing_context *c, const struct sp
     double elements = stage_elements(c, stage, s->shard_optimizer), wire = (double)g->element_bytes;
     exposed += elements * wire * per_byte + spp_positive(elements * wire * per_byte - backward_s);
   }
-  if (c->layout->offload == SPP_OFFLOAD_OPTIMIZER_PARAMS) {
+  if (spp_offload_params(c->layout->offload)) {
     double fetch_s = stage_elements(c, stage, true) * (double)g->element_bytes * per_byte;
     exposed += m * (spp_positive(fetch_s - forward_s) + spp_positive(fetch_s - backward_s));
   }
-  if (c->layout->offload == SPP_OFFLOAD_ACTIVATIONS) {
+  if (spp_offload_activations(c->layout->offload)) {
     double bytes = (double)(stage->layers * g->stream_tokens * c->job->arch->hidden * g->element_bytes);
     exposed += m * (spp_positive(bytes * per_byte - forward_s) + spp_positive(bytes * per_byte - backward_s));
   }

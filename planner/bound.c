@@ -49,19 +49,10 @@ void spp_bound_prepare(const struct spp_job *job, struct spp_bound *bound) {
   double once_s = forwards * forward_s + (trains ? backward_s : 0);
   bound->job = job;
   bound->real_tokens = (double)g.real_tokens;
+  bound->host_s_per_byte =
+      rates.host_s_per_byte * fmin(gpus, (double)spp_max64(1, job->cluster->gpus_per_node));
   for (int r = 0; r < SPP_RECOMPUTE_COUNT; r++)
     bound->device_s[r] = rounding / gpus * (once_s + (r == SPP_RECOMPUTE_FULL && trains ? again_s : 0));
-}
-
-/* Stages take a1 .. ap a micro-batch, a their mean, s their largest. The step is at least m s + (p a - s) /
- * v, which grows with s >= a, so at least m a + (p - 1) a / v. Zero-bubble schedules fill the bubble: m a. */
-double spp_bound_step_s(const struct spp_bound *bound, const struct spp_layout *layout) {
-  enum spp_recompute recompute =
-      layout->recompute_layers == SPP_UNSET ? layout->recompute : SPP_RECOMPUTE_NONE;
-  double m = (double)spp_max64(1, layout->grad_accum), bubble = 0;
-  if (layout->schedule != SPP_SCHEDULE_ZB_H1 && layout->schedule != SPP_SCHEDULE_ZB_H2)
-    bubble = (double)(layout->pp - 1) / (m * (double)spp_max64(1, layout->vpp));
-  return bound->device_s[recompute] * (1 + bubble);
 }
 
 /* Elements of the largest rank: at least the mean over stages of what tensor and expert parallelism leave. */
@@ -78,16 +69,46 @@ static double rank_elements(const struct spp_job *job, const struct spp_layout *
   return (dense + expert) / (double)layout->pp;
 }
 
+static bool plain_training(const struct spp_job *job) {
+  return job->method == SPP_METHOD_FULL && job->optimizer == SPP_OPTIMIZER_ADAMW &&
+         job->mode != SPP_MODE_INFER;
+}
+
+/* Ranks that share the states of one: no shard group is larger. */
+static double most_ranks(const struct spp_job *job, const struct spp_layout *layout) {
+  double ranks = (double)(layout->dp * layout->ulysses * layout->ring);
+  return job->arch->experts > 0 ? ranks * (double)layout->tp : ranks;
+}
+
+/* An offloaded optimizer reads and writes master and moments once a step, through the memory that a node's
+ * GPUs share. Nothing hides it: gradients must be complete. */
+static double host_step_s(const struct spp_bound *bound, const struct spp_layout *layout) {
+  const struct spp_states *states = &bound->job->framework->states[layout->zero];
+  if (!spp_offload_optimizer(layout->offload) || !plain_training(bound->job)) return 0;
+  double elements = rank_elements(bound->job, layout);
+  if (states->shard_optimizer) elements /= most_ranks(bound->job, layout);
+  return rounding * elements * 2 * (states->master_bytes + states->moment_bytes) * bound->host_s_per_byte;
+}
+
+/* Stages take a1 .. ap a micro-batch, a their mean, s their largest. The step is at least m s + (p a - s) /
+ * v, which grows with s >= a, so at least m a + (p - 1) a / v. Zero-bubble schedules fill the bubble: m a. */
+double spp_bound_step_s(const struct spp_bound *bound, const struct spp_layout *layout) {
+  enum spp_recompute recompute =
+      layout->recompute_layers == SPP_UNSET ? layout->recompute : SPP_RECOMPUTE_NONE;
+  double m = (double)spp_max64(1, layout->grad_accum), bubble = 0;
+  if (layout->schedule != SPP_SCHEDULE_ZB_H1 && layout->schedule != SPP_SCHEDULE_ZB_H2)
+    bubble = (double)(layout->pp - 1) / (m * (double)spp_max64(1, layout->vpp));
+  return bound->device_s[recompute] * (1 + bubble) + host_step_s(bound, layout);
+}
+
 /* Weights, masters and moments are there from the first step to the last, on every rank of the group in equal
  * parts; gradients come and go and are left out, as are activations and buffers. Only for full fine-tuning
  * with plain AdamW; anything else is bounded by nothing. */
 int64_t spp_bound_device_bytes(const struct spp_bound *bound, const struct spp_layout *layout) {
   const struct spp_job *job = bound->job;
   const struct spp_states *states = &job->framework->states[layout->zero];
-  if (job->method != SPP_METHOD_FULL || job->optimizer != SPP_OPTIMIZER_ADAMW || job->mode == SPP_MODE_INFER)
-    return 0;
-  double ranks = (double)(layout->dp * layout->ulysses * layout->ring); /* no shard group is larger */
-  if (job->arch->experts > 0) ranks *= (double)layout->tp;
+  if (!plain_training(job)) return 0;
+  double ranks = most_ranks(job, layout);
   double weights = (double)states->weight_bytes / (states->shard_weights ? ranks : 1);
   double optimizer =
       (double)(states->master_bytes + states->moment_bytes) / (states->shard_optimizer ? ranks : 1);

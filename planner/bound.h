@@ -10,6 +10,7 @@ struct spp_bound {
   const struct spp_job *job;
   double device_s[SPP_RECOMPUTE_COUNT]; /* matrix products and attention of a step, spread evenly over all
                                            GPUs */
+  double host_s_per_byte;               /* of optimizer states that one GPU of a node keeps in host memory */
   double real_tokens;                   /* of a step */
 };
 void spp_bound_prepare(const struct spp_job *job, struct spp_bound *bound);

@@ -92,7 +92,10 @@ static size_t *whole_front(const struct spp_candidate *candidates, size_t n, int
   }
   for (size_t i = 0; i < n; i++)
     order[i] = &candidates[i];
-  qsort(order, n, sizeof *order, compare_time);
+  size_t sorted = 1; /* by score is by time already, unless the objective is memory */
+  while (sorted < n && compare_time(&order[sorted - 1], &order[sorted]) <= 0)
+    sorted++;
+  if (sorted < n) qsort(order, n, sizeof *order, compare_time);
   for (size_t i = 0; i < n; i++) {
     if (order[i]->device_bytes >= smallest) continue;
     smallest = order[i]->device_bytes;

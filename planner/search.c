@@ -23,18 +23,24 @@ enum {
 static int compare_refs(const void *a, const void *b) {
   const struct spp_cell_ref *x = a, *y = b;
   if (x->divided != y->divided) return x->divided < y->divided ? -1 : 1;
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
   if (x->framework != y->framework) return x->framework < y->framework ? -1 : 1;
   return (x->cell > y->cell) - (x->cell < y->cell);
 }
 
 static bool order_cells(struct spp_hunt *hunt) {
+  static const int kinds[SPP_SP_KIND_COUNT] = {[SPP_SP_NONE] = 1,
+                                               [SPP_SP_ULYSSES] = 0,
+                                               [SPP_SP_ALLGATHER] = 0,
+                                               [SPP_SP_HYBRID] = 2,
+                                               [SPP_SP_RING] = 2};
   int64_t count = 0;
   hunt->order = malloc((size_t)(hunt->cell_count + 1) * sizeof *hunt->order);
   if (!hunt->order) return false;
   for (int f = 0; f < hunt->options->framework_count; f++)
     for (int c = 0; c < hunt->spaces[f].cell_count; c++) {
       const struct spp_cell *cell = &hunt->spaces[f].cells[c];
-      hunt->order[count++] = (struct spp_cell_ref){cell->tp * cell->pp, f, c};
+      hunt->order[count++] = (struct spp_cell_ref){cell->tp * cell->pp, kinds[cell->sp_kind], f, c};
     }
   qsort(hunt->order, (size_t)count, sizeof *hunt->order, compare_refs);
   return true;
@@ -158,12 +164,16 @@ static enum spp_status find_nearest(struct spp_hunt *hunt, int threads, struct s
   return status;
 }
 
+static bool same_group(const struct spp_cell_ref *a, const struct spp_cell_ref *b) {
+  return a->divided == b->divided && a->kind == b->kind;
+}
+
 enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tally *tally) {
   if (hunt->options->exhaustive) return run_cells(hunt, 0, hunt->cell_count, threads, tally);
   int64_t begin = 0;
   while (begin < hunt->cell_count) {
     int64_t end = begin;
-    while (end < hunt->cell_count && hunt->order[end].divided == hunt->order[begin].divided)
+    while (end < hunt->cell_count && same_group(&hunt->order[begin], &hunt->order[end]))
       end++;
     enum spp_status status = run_cells(hunt, begin, end, threads, tally);
     if (status != SPP_OK) return status;

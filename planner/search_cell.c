@@ -165,6 +165,17 @@ static int64_t capacity_of(const struct spp_job *job) {
   return job->max_memory_bytes > 0 ? job->max_memory_bytes : job->gpu->capacity_bytes;
 }
 
+/* Whether a plain layout fits must be known where it decides if offload is tried. */
+static bool decides_offload(const struct spp_walk *walk) {
+  struct spp_layout layout = walk->layout;
+  if (walk->layout.offload != SPP_OFFLOAD_NONE) return false;
+  for (int i = 0; i < walk->choices.offload_count; i++) {
+    layout.offload = walk->choices.offloads[i];
+    if (layout.offload != SPP_OFFLOAD_NONE && spp_rules_first(walk->job, &layout) < 0) return true;
+  }
+  return false;
+}
+
 /* Memory of a layout that may fit; false when it does not, or is known not to. */
 static bool fit_in(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
                    struct lessons *lessons, struct spp_prediction *prediction, struct spp_tally *tally) {
@@ -176,9 +187,7 @@ static bool fit_in(const struct spp_hunt *hunt, const struct spp_walk *walk, con
       count_reason(&tally->reasons[SPP_REASON_MEMORY], place, -1);
       return false;
     }
-    /* whether a plain layout fits must be known: it decides if offload is tried */
-    bool decides = walk->layout.offload == SPP_OFFLOAD_NONE && walk->choices.offload_count > 1;
-    if (!decides && hopeless(hunt, walk, place, *bytes)) return false;
+    if (hopeless(hunt, walk, place, *bytes) && !decides_offload(walk)) return false;
   }
   spp_geometry_resolve(walk->job, &walk->layout, &prediction->geometry);
   spp_memory_predict(walk->job, &walk->layout, &prediction->geometry, NULL, &prediction->memory);

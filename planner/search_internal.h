@@ -55,6 +55,7 @@ struct spp_known {
 
 struct spp_cell_ref {
   int64_t divided; /* tp x pp */
+  int kind;        /* sequence parallelism, those that are usually ahead first */
   int framework, cell;
 };
 
