@@ -61,7 +61,13 @@ const char *spp_rule_id(int index);
 int spp_rule_count(void);
 int spp_rule_find(const char *id); /* or -1 */
 /* Degrees a rule is about: spp_rules_first_of looks only at rules about one of `axes`. */
-enum spp_axis { SPP_AXIS_SP = 1 << 0, SPP_AXIS_TP = 1 << 1, SPP_AXIS_EP = 1 << 2 };
+enum spp_axis {
+  SPP_AXIS_SP = 1 << 0,
+  SPP_AXIS_TP = 1 << 1,
+  SPP_AXIS_EP = 1 << 2,
+  SPP_AXIS_BATCH = 1 << 3 /* every rule that looks at micro-batch or accumulation */
+};
+unsigned spp_rule_axes(int index);
 int spp_rules_first_of(const struct spp_job *job, const struct spp_layout *layout, unsigned axes);
 /* Words for rule `index`, which the layout breaks. */
 void spp_rule_explain(const struct spp_job *job, const struct spp_layout *layout, int index, struct spp_violation *violation);

@@ -215,7 +215,7 @@ static void fill_ledger(const struct spp_memory_view *v, const struct candidate 
 static void report_parts(const struct spp_job *job, const struct candidate *best, struct spp_memory *m) {
   const struct spp_memory_sum *sum = &best->sum;
   for (int p = 0; p < SPP_PART_COUNT; p++)
-    m->parts[p] = spp_sat_add(sum->always[p], sum->moment[best->peak.moment][p]);
+    m->parts[p] = spp_sat_add(sum->always[p], sum->moment[p][best->peak.moment]);
   m->peak_bytes = best->peak.bytes - outside(sum);
   m->reserved_bytes = reserved(job, m->peak_bytes);
   m->parts[SPP_PART_ALLOCATOR] = m->reserved_bytes - m->peak_bytes;
@@ -226,7 +226,7 @@ static void report_parts(const struct spp_job *job, const struct candidate *best
     enum spp_phase phase = spp_moment_phase((enum spp_moment)i);
     m->phase_bytes[phase] = spp_max64(m->phase_bytes[phase], spp_sat_add(bytes, outside(sum)));
   }
-  m->logits_bytes = sum->moment[SPP_MOMENT_LOSS][SPP_PART_LOGITS];
+  m->logits_bytes = sum->moment[SPP_PART_LOGITS][SPP_MOMENT_LOSS];
 }
 
 /* States at the step, when all of them exist. */
@@ -235,7 +235,7 @@ static void report_resident(const struct candidate *best, struct spp_memory *m) 
                                          SPP_PART_OPTIMIZER};
   for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
     m->resident[states[i]] =
-        spp_sat_add(best->sum.always[states[i]], best->sum.moment[SPP_MOMENT_STEP][states[i]]);
+        spp_sat_add(best->sum.always[states[i]], best->sum.moment[states[i]][SPP_MOMENT_STEP]);
 }
 
 static void report_layers(const struct spp_memory_view *v, struct spp_memory *m) {

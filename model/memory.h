@@ -72,8 +72,9 @@ struct spp_ledger {
 /* Accumulator of one stage: bytes per part that are always alive, and per moment for the rest. */
 struct spp_memory_sum {
   int64_t always[SPP_PART_COUNT];
-  int64_t moment[SPP_MOMENT_COUNT][SPP_PART_COUNT];
+  int64_t moment[SPP_PART_COUNT][SPP_MOMENT_COUNT];
   int64_t always_total, moment_total[SPP_MOMENT_COUNT]; /* the same over all parts */
+  bool absurd; /* a tensor too large to be summed */
   int64_t stage;
   struct spp_ledger *ledger; /* NULL on the search's path */
 };

@@ -74,27 +74,25 @@ static void note(struct spp_ledger *ledger, const struct spp_ledger_entry *entry
   ledger->entries[ledger->count++] = *entry;
 }
 
-static int lowest_bit(unsigned bits) {
-#if defined(__GNUC__)
-  return __builtin_ctz(bits);
-#else
-  int i = 0;
-  while (!(bits >> i & 1u))
-    i++;
-  return i;
-#endif
-}
+/* 36 PB: 255 of them do not overflow. A larger tensor makes every total INT64_MAX. */
+static const int64_t absurd_bytes = INT64_C(1) << 55;
 
+/* Without branches, so that it runs in vector registers: this is the search's innermost loop. */
 static void account(struct spp_memory_sum *sum, enum spp_part part, unsigned live, int64_t bytes) {
+  int64_t *restrict alive = sum->moment[part], *restrict totals = sum->moment_total;
+  if (bytes > absurd_bytes) {
+    bytes = absurd_bytes;
+    sum->absurd = true;
+  }
   if (live == SPP_LIVE_ALWAYS) {
-    sum->always[part] = spp_sat_add(sum->always[part], bytes);
-    sum->always_total = spp_sat_add(sum->always_total, bytes);
+    sum->always[part] += bytes;
+    sum->always_total += bytes;
     return;
   }
-  for (; live; live &= live - 1) {
-    int m = lowest_bit(live);
-    sum->moment[m][part] = spp_sat_add(sum->moment[m][part], bytes);
-    sum->moment_total[m] = spp_sat_add(sum->moment_total[m], bytes);
+  for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
+    int64_t added = bytes & -(int64_t)(live >> m & 1);
+    alive[m] += added;
+    totals[m] += added;
   }
 }
 
@@ -117,5 +115,5 @@ void spp_memory_add_bytes(struct spp_memory_sum *sum, const struct spp_tensor *t
 }
 
 int64_t spp_memory_total(const struct spp_memory_sum *sum, enum spp_moment moment) {
-  return spp_sat_add(sum->always_total, sum->moment_total[moment]);
+  return sum->absurd ? INT64_MAX : sum->always_total + sum->moment_total[moment];
 }

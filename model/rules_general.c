@@ -241,7 +241,7 @@ const struct spp_rule spp_rules_general[] = {
      "global batch {global_batch} is not micro-batch {micro_batch} x DP {dp} x a whole accumulation: a "
      "multiple of "
      "{batch_unit}, such as {batch_up}",
-     0, SPP_VARY_NONE, "modelscope/ms-swift swift/megatron/arguments/megatron_args.py"},
+     SPP_AXIS_BATCH, SPP_VARY_NONE, "modelscope/ms-swift swift/megatron/arguments/megatron_args.py"},
     {"mode-support", no_mode, "{framework} has no mode {mode}", 0, SPP_VARY_NONE, has},
     {"method-support", no_method, "{framework} does not do {method}", 0, SPP_VARY_NONE, has},
     {"dtype-support", no_dtype, "{framework} does not train in {dtype}", 0, SPP_VARY_NONE, has},

@@ -223,7 +223,7 @@ void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struc
     turn_page(&walk, &lessons);
     if (needless_offload(hunt, &walk, &lessons)) continue;
     struct spp_place place = {framework, cell, walk.number, walk.micro};
-    int rule = spp_rules_first(walk.job, &walk.layout);
+    int rule = spp_walk_rule(&walk);
     if (rule >= 0) {
       count_reason(&tally->reasons[rule < SPP_TALLY_RULES ? rule : SPP_TALLY_RULES - 1], &place, 0);
       count_reason(&tally->framework_rule[framework], &place, 0);

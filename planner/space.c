@@ -440,8 +440,19 @@ void spp_walk_begin(struct spp_walk *walk, const struct spp_space *space, const 
   walk->cell = cell;
   spp_space_choices(space, cell, &walk->choices);
   walk->count = spp_choices_count(&walk->choices);
-  walk->number = -1;
+  walk->number = walk->ruled = walk->rule = -1;
   walk->micro = 0;
+}
+
+int spp_walk_rule(struct spp_walk *walk) {
+  bool known = walk->ruled == walk->number;
+  if (known && walk->rule >= 0) return walk->rule;
+  if (known) return spp_rules_first_of(walk->job, &walk->layout, SPP_AXIS_BATCH);
+  int rule = spp_rules_first(walk->job, &walk->layout);
+  if (rule >= 0 && (spp_rule_axes(rule) & SPP_AXIS_BATCH)) return rule;
+  walk->ruled = walk->number;
+  walk->rule = rule;
+  return rule;
 }
 
 bool spp_walk_next(struct spp_walk *walk) {

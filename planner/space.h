@@ -82,12 +82,15 @@ struct spp_walk {
   struct spp_layout layout;  /* the current layout */
   int number, micro;         /* where it stands: variant and index of the micro-batch */
   int count;
+  int ruled, rule; /* variant whose first judged layout broke this rule, -1 = none */
   struct spp_variant variant;
   struct spp_choices choices;
 };
 void spp_walk_begin(struct spp_walk *walk, const struct spp_space *space, const struct spp_cell *cell);
 /* Step to the next layout; false when there is none. */
 bool spp_walk_next(struct spp_walk *walk);
+/* spp_rules_first() of the current layout. What does not look at the batch is asked once per variant. */
+int spp_walk_rule(struct spp_walk *walk);
 /* Go straight to a layout seen before. */
 void spp_walk_seek(struct spp_walk *walk, int number, int micro);
 

@@ -17,7 +17,7 @@ static int64_t loss_bytes(enum spp_loss_path path, int64_t chunk_tokens, bool he
   struct spp_memory_sum sum;
   memset(&sum, 0, sizeof sum);
   spp_loss_add(&view, &sum);
-  return sum.moment[SPP_MOMENT_LOSS][SPP_PART_LOGITS];
+  return sum.moment[SPP_PART_LOGITS][SPP_MOMENT_LOSS];
 }
 
 static void each_path_has_its_bytes_per_logit(void **state) {

@@ -74,6 +74,31 @@ static void each_layout_is_listed_once(void **state) {
   free(seen);
 }
 
+/* Rules that look at the batch are marked as such: asking the others once per variant misses nothing. */
+static void a_walk_finds_a_rule_broken_where_the_rules_do(void **state) {
+  static const char *const models[] = {"qwen3-30b-a3b", "qwen2.5-7b"};
+  (void)state;
+  jobs_load_frameworks();
+  for (int f = 0; f < 2 * jobs_framework_count; f++) {
+    struct spp_job_spec spec;
+    struct spp_request fixed;
+    struct spp_space space;
+    struct spp_diag diag;
+    jobs_spec(models[f % 2], "h100-80gb", 8, 8192, &spec);
+    spec.packing = f / 2 % 2 ? 1 : SPP_UNSET;
+    spec.global_batch = 24;
+    spp_request_clear(&fixed);
+    if (spp_space_build(&spec, jobs_frameworks[f / 2], &fixed, &space, &diag) != SPP_OK) continue;
+    for (int c = 0; c < space.cell_count; c++) {
+      struct spp_walk walk;
+      spp_walk_begin(&walk, &space, &space.cells[c]);
+      while (spp_walk_next(&walk))
+        expect_i64(spp_walk_rule(&walk) >= 0, spp_rules_first(walk.job, &walk.layout) >= 0);
+    }
+    spp_space_free(&space);
+  }
+}
+
 static void plain_data_parallelism_is_the_simplest(void **state) {
   struct spp_job_spec spec;
   struct spp_job job;
@@ -100,6 +125,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(divisors_come_in_order),
       cmocka_unit_test(each_layout_is_listed_once),
+      cmocka_unit_test(a_walk_finds_a_rule_broken_where_the_rules_do),
       cmocka_unit_test(plain_data_parallelism_is_the_simplest),
   };
   int failed = cmocka_run_group_tests(tests, jobs_setup, jobs_teardown);
