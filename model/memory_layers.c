@@ -90,11 +90,19 @@ static void add_rerun(const struct spp_memory_stage *s, const struct spp_kept_li
   }
 }
 
+/* The first layers of a stage are those recomputed: when their turn comes in backward the others are gone, if
+ * every tensor is freed at its last use. Elsewhere one more layer is counted: what autograd and the allocator
+ * still hold. */
+static bool reruns(const struct spp_memory_stage *s, enum spp_layer_class class) {
+  bool frees = s->view->job->framework->sharding == SPP_SHARDING_UNITS;
+  return s->recomputed[class] > 0 && (!frees || s->recomputed[class] == s->layers[class]);
+}
+
 static void add_full(const struct spp_memory_stage *s, enum spp_layer_class class, bool active,
                      struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   int64_t again = s->recomputed[class];
-  bool rerun = active && again > 0;
+  bool rerun = active && reruns(s, class);
   add_kept(s, &v->kept[class], s->layers[class] - again, 0, active && !rerun, sum);
   add_checkpoints(s, again, sum);
   if (rerun) add_rerun(s, &v->kept[class], spp_min64(again, recompute_unit(v->layout)), sum);

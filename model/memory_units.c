@@ -124,7 +124,7 @@ void spp_memory_add_unit_transients(const struct spp_memory_stage *s, enum spp_l
                                     struct spp_memory_sum *sum) {
   const struct units_view u = view_of(s, sum);
   add_loss(&u);
-  add_stream(&u, s->recomputed[active] > 0);
+  add_stream(&u, s->recomputed[active] > 0 && s->recomputed[active] == s->layers[active]);
   add_attention(&u);
   add_pipeline(&u);
 }

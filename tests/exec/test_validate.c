@@ -1,49 +1,7 @@
 #include "tests/exec/ranks.h"
 
+#include "exec/suite.h"
 #include "exec/validate.h"
-
-#define SHAPE                                                                                                \
-  "\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":4,\"num_attention_heads\":8,"           \
-  "\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
-static const char qwen2[] = "{\"model_type\":\"qwen2\"," SHAPE "\"tie_word_embeddings\":false}";
-
-struct validate_case {
-  const char *name, *model;
-  struct spp_layout layout;
-  int64_t seq_tokens;
-};
-
-/* What differs from one rank with one sequence; a degree of 0 is 1. */
-#define LAYOUT(...)                                                                                          \
-  { .recompute_layers = SPP_UNSET, __VA_ARGS__ }
-
-static const struct validate_case cases[] = {
-    {"one rank", qwen2, LAYOUT(.grad_accum = 2), 32},
-    {"dp 2", qwen2, LAYOUT(.dp = 2), 32},
-    {"dp 4, zero 1", qwen2, LAYOUT(.dp = 4, .zero = 1, .grad_accum = 2), 32},
-    {"dp 2, zero 2", qwen2, LAYOUT(.dp = 2, .zero = 2, .grad_accum = 2), 32},
-    {"dp 4, zero 3, recompute", qwen2,
-     LAYOUT(.dp = 4, .zero = 3, .grad_accum = 2, .recompute = SPP_RECOMPUTE_FULL), 32},
-    {"ulysses 4", qwen2, LAYOUT(.ulysses = 4, .sp_kind = SPP_SP_ULYSSES), 64},
-    {"ulysses 2 x dp 2, zero 3", qwen2,
-     LAYOUT(.ulysses = 2, .sp_kind = SPP_SP_ULYSSES, .dp = 2, .zero = 3, .micro_batch = 2), 64},
-    {"ring 4", qwen2, LAYOUT(.ring = 4, .sp_kind = SPP_SP_RING), 64},
-    {"ring 2, recompute", qwen2, LAYOUT(.ring = 2, .sp_kind = SPP_SP_RING, .recompute = SPP_RECOMPUTE_FULL),
-     64},
-    {"all-gather 4", qwen2, LAYOUT(.ring = 4, .sp_kind = SPP_SP_ALLGATHER), 64},
-    {"hybrid 2 x 2, zero 2", qwen2, LAYOUT(.ulysses = 2, .ring = 2, .sp_kind = SPP_SP_HYBRID, .zero = 2), 64},
-    {"tp 4", qwen2, LAYOUT(.tp = 4), 32},
-    {"tp 2 with sequence parallelism", qwen2, LAYOUT(.tp = 2, .megatron_sp = true), 32},
-    {"tp 2 x dp 2 x ring 2", qwen2, LAYOUT(.tp = 2, .dp = 2, .ring = 2, .sp_kind = SPP_SP_RING, .zero = 1),
-     64},
-    {"tp 2 sp, recompute", qwen2, LAYOUT(.tp = 2, .megatron_sp = true, .recompute = SPP_RECOMPUTE_FULL), 32},
-    {"pp 4", qwen2, LAYOUT(.pp = 4, .grad_accum = 6), 32},
-    {"pp 2 interleaved", qwen2,
-     LAYOUT(.pp = 2, .vpp = 2, .grad_accum = 4, .schedule = SPP_SCHEDULE_INTERLEAVED), 32},
-    {"pp 2 x tp 2 x dp 2", qwen2, LAYOUT(.pp = 2, .tp = 2, .dp = 2, .grad_accum = 3, .megatron_sp = true),
-     32},
-};
-enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
 
 static void print_result(const struct spp_validate_result *r) {
   print_message("  loss %.6f error %.1e gradients %.1e weights %.1e  %.1f ms\n", r->numerics.loss,
@@ -66,20 +24,11 @@ static void print_result(const struct spp_validate_result *r) {
                     (long long)r->memory.predicted_parts[p], (long long)r->memory.measured_parts[p]);
 }
 
-static struct spp_layout complete(struct spp_layout l) {
-  int64_t *const degrees[] = {&l.tp,          &l.pp,        &l.vpp,  &l.dp,           &l.ep,
-                              &l.etp,         &l.ulysses,   &l.ring, &l.dp_replicate, &l.recompute_unit,
-                              &l.micro_batch, &l.grad_accum};
-  for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; i++)
-    if (*degrees[i] == 0) *degrees[i] = 1;
-  return l;
-}
-
-static void run_case(const struct validate_case *c, struct spp_validate_result *result) {
+static void run_case(const struct spp_suite_case *c, struct spp_validate_result *result) {
   struct spp_arena arena;
   struct spp_diag diag = {.status = SPP_OK};
   struct spp_validate_case v = {.name = c->name,
-                                .setting = {.layout = complete(c->layout), .seq_tokens = c->seq_tokens},
+                                .setting = {.layout = c->layout, .seq_tokens = c->seq_tokens},
                                 .steps = SPP_VALIDATE_STEPS};
   spp_arena_init(&arena);
   expect_status(spp_arch_parse(c->model, strlen(c->model), "test", &arena, &v.setting.arch, &diag), SPP_OK,
@@ -90,14 +39,15 @@ static void run_case(const struct validate_case *c, struct spp_validate_result *
 }
 
 static void layouts_train_like_one_rank_and_use_what_is_predicted(void **state) {
-  int most = test_ranks(SPP_EXEC_MAX_RANKS);
+  int most = test_ranks(SPP_EXEC_MAX_RANKS), run = 0;
+  struct spp_suite_case c;
   (void)state;
-  for (int i = 0; i < CASE_COUNT; i++) {
+  for (int i = 0; spp_suite_get(SPP_SUITE_FULL, i, &c); i++) {
     static struct spp_validate_result result;
-    struct spp_layout layout = complete(cases[i].layout);
-    if (spp_layout_world(&layout) > most) continue;
-    expect_note("%s", cases[i].name);
-    run_case(&cases[i], &result);
+    if (spp_layout_world(&c.layout) > most) continue;
+    expect_note("%s", c.name);
+    run_case(&c, &result);
+    run++;
     if (!test_backend()->leads()) continue;
     if (!spp_validate_ok(&result)) print_result(&result);
     expect_true(result.numerics.ok);
@@ -105,11 +55,58 @@ static void layouts_train_like_one_rank_and_use_what_is_predicted(void **state) 
     expect_true(result.memory.ok);
   }
   expect_note("%s", "");
+  expect_true(run > 5);
+}
+
+static void suites_grow(void **state) {
+  struct spp_suite_case c;
+  int count[SPP_SUITE_COUNT] = {0};
+  (void)state;
+  for (int s = 0; s < SPP_SUITE_COUNT; s++)
+    while (spp_suite_get((enum spp_suite)s, count[s], &c))
+      count[s]++;
+  expect_true(count[SPP_SUITE_QUICK] >= 5);
+  expect_true(count[SPP_SUITE_CI] > count[SPP_SUITE_QUICK]);
+  expect_true(count[SPP_SUITE_FULL] > count[SPP_SUITE_CI]);
+}
+
+/* A model or layout the engine lacks is told, not run. */
+static void what_the_engine_lacks_is_refused(void **state) {
+  static const char moe[] =
+      "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
+      "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
+      "\"num_local_experts\":4,\"num_experts_per_tok\":2}";
+  static struct spp_validate_result result;
+  static const struct {
+    const char *model;
+    int64_t tp, ulysses;
+    enum spp_status status;
+  } bad[] = {{moe, 1, 1, SPP_ERR_ABSENT},
+             {spp_suite_model, 3, 1, SPP_ERR_USAGE},
+             {spp_suite_model, 1, 3, SPP_ERR_USAGE}};
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    struct spp_arena arena;
+    struct spp_diag diag = {.status = SPP_OK};
+    struct spp_validate_case v = {.name = "bad", .steps = 1, .setting = {.seq_tokens = 48}};
+    v.setting.layout = spp_exec_layout_plain();
+    v.setting.layout.tp = bad[i].tp;
+    v.setting.layout.ulysses = bad[i].ulysses;
+    if (bad[i].ulysses > 1) v.setting.layout.sp_kind = SPP_SP_ULYSSES;
+    spp_arena_init(&arena);
+    expect_status(spp_arch_parse(bad[i].model, strlen(bad[i].model), "test", &arena, &v.setting.arch, &diag),
+                  SPP_OK, &diag);
+    expect_status(spp_validate_run(SPP_SOURCE_DIR "/configs", &spp_backend_self, &v, &result, &diag),
+                  bad[i].status, NULL);
+    spp_arena_free(&arena);
+  }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layouts_train_like_one_rank_and_use_what_is_predicted),
+      cmocka_unit_test(suites_grow),
+      cmocka_unit_test(what_the_engine_lacks_is_refused),
   };
   return test_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

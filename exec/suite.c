@@ -1,0 +1,108 @@
+#include "exec/suite.h"
+
+#include <stddef.h>
+
+#define SHAPE                                                                                                \
+  "\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":4,\"num_attention_heads\":8,"           \
+  "\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
+/* Grouped queries and biases; as many KV heads as query heads, no biases; one KV head, norms of q and k,
+ * tied. */
+const char spp_suite_model[] = "{\"model_type\":\"qwen2\"," SHAPE "\"tie_word_embeddings\":false}";
+static const char mha[] =
+    "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":8,\"head_dim\":8,\"vocab_size\":96,"
+    "\"tie_word_embeddings\":false}";
+static const char mqa[] =
+    "{\"model_type\":\"qwen3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":16,\"vocab_size\":128,"
+    "\"tie_word_embeddings\":true}";
+
+static const char *const names[SPP_SUITE_COUNT] = {"quick", "ci", "full"};
+const char *spp_suite_name(enum spp_suite suite) {
+  return (int)suite >= 0 && suite < SPP_SUITE_COUNT ? names[suite] : NULL;
+}
+
+enum { Q = 1 << SPP_SUITE_QUICK, C = 1 << SPP_SUITE_CI, F = 1 << SPP_SUITE_FULL };
+enum { QUICK = Q | C | F, CI = C | F, FULL = F };
+
+/* What differs from one rank with one sequence; a degree of 0 is 1. */
+#define LAYOUT(...)                                                                                          \
+  { .recompute_layers = SPP_UNSET, __VA_ARGS__ }
+#define ULYSSES(n)     .ulysses = (n), .sp_kind = SPP_SP_ULYSSES
+#define RING(n)        .ring = (n), .sp_kind = SPP_SP_RING
+#define GATHER(n)      .ring = (n), .sp_kind = SPP_SP_ALLGATHER
+#define HYBRID(u, r)   .ulysses = (u), .ring = (r), .sp_kind = SPP_SP_HYBRID
+#define RECOMPUTE      .recompute = SPP_RECOMPUTE_FULL
+#define INTERLEAVED(n) .vpp = (n), .schedule = SPP_SCHEDULE_INTERLEAVED
+
+static const struct {
+  unsigned suites;
+  struct spp_suite_case c;
+} rows[] = {
+    {QUICK, {"one rank", spp_suite_model, LAYOUT(.grad_accum = 2), 32}},
+    {QUICK, {"DP 2", spp_suite_model, LAYOUT(.dp = 2), 32}},
+    {CI, {"DP 4, ZeRO-1", spp_suite_model, LAYOUT(.dp = 4, .zero = 1, .grad_accum = 2), 32}},
+    {CI, {"DP 2, ZeRO-2", spp_suite_model, LAYOUT(.dp = 2, .zero = 2, .grad_accum = 2), 32}},
+    {QUICK,
+     {"DP 4, ZeRO-3, recompute", spp_suite_model, LAYOUT(.dp = 4, .zero = 3, .grad_accum = 2, RECOMPUTE),
+      32}},
+    {QUICK, {"Ulysses 4", spp_suite_model, LAYOUT(ULYSSES(4)), 64}},
+    {CI, {"Ulysses 8, as many KV heads", mha, LAYOUT(ULYSSES(8), .micro_batch = 3), 64}},
+    {CI,
+     {"Ulysses 2 x DP 2, ZeRO-3", spp_suite_model, LAYOUT(ULYSSES(2), .dp = 2, .zero = 3, .micro_batch = 2),
+      64}},
+    {QUICK, {"ring 4", spp_suite_model, LAYOUT(RING(4)), 64}},
+    {CI, {"ring 8, one KV head, tied", mqa, LAYOUT(RING(8), .micro_batch = 3), 64}},
+    {CI, {"ring 2, recompute", spp_suite_model, LAYOUT(RING(2), RECOMPUTE), 64}},
+    {CI,
+     {"ring 2, part recomputed",
+      spp_suite_model,
+      {.ring = 2, .sp_kind = SPP_SP_RING, .recompute = SPP_RECOMPUTE_FULL, .recompute_layers = 2},
+      64}},
+    {QUICK, {"all-gather 4", spp_suite_model, LAYOUT(GATHER(4)), 64}},
+    {CI,
+     {"all-gather 2, as many KV heads, recompute", mha, LAYOUT(GATHER(2), .micro_batch = 3, RECOMPUTE), 32}},
+    {QUICK, {"Ulysses 2 x ring 2, ZeRO-2", spp_suite_model, LAYOUT(HYBRID(2, 2), .zero = 2), 64}},
+    {FULL,
+     {"Ulysses 4 x ring 2, ZeRO-1", spp_suite_model, LAYOUT(HYBRID(4, 2), .zero = 1, .micro_batch = 2), 64}},
+    {QUICK, {"TP 4", spp_suite_model, LAYOUT(.tp = 4), 32}},
+    {QUICK, {"TP 2 + SP", spp_suite_model, LAYOUT(.tp = 2, .megatron_sp = true), 32}},
+    {CI, {"TP 2 + SP, recompute", spp_suite_model, LAYOUT(.tp = 2, .megatron_sp = true, RECOMPUTE), 32}},
+    {CI, {"TP 2 x DP 2 x ring 2, ZeRO-1", spp_suite_model, LAYOUT(.tp = 2, .dp = 2, RING(2), .zero = 1), 64}},
+    {FULL,
+     {"TP 2 x Ulysses 2 x DP 2, ZeRO-3", spp_suite_model, LAYOUT(.tp = 2, .dp = 2, ULYSSES(2), .zero = 3),
+      64}},
+    {FULL, {"TP 2 + SP x all-gather 4", mha, LAYOUT(.tp = 2, .megatron_sp = true, GATHER(4)), 64}},
+    {QUICK, {"PP 4", spp_suite_model, LAYOUT(.pp = 4, .grad_accum = 6), 32}},
+    {CI,
+     {"PP 4, few micro-batches, recompute", spp_suite_model, LAYOUT(.pp = 4, .grad_accum = 2, RECOMPUTE),
+      32}},
+    {CI, {"PP 2 interleaved", spp_suite_model, LAYOUT(.pp = 2, INTERLEAVED(2), .grad_accum = 4), 32}},
+    {FULL, {"PP 4 tied, norms of q and k", mqa, LAYOUT(.pp = 4, .grad_accum = 5), 32}},
+    {CI,
+     {"PP 2 x TP 2 + SP x DP 2", spp_suite_model,
+      LAYOUT(.pp = 2, .tp = 2, .dp = 2, .grad_accum = 3, .megatron_sp = true), 32}},
+    {FULL,
+     {"PP 2 x ring 2 x DP 2, ZeRO-1", spp_suite_model,
+      LAYOUT(.pp = 2, .dp = 2, RING(2), .zero = 1, .grad_accum = 4), 64}},
+    {FULL, {"PP 2 x Ulysses 2", mha, LAYOUT(.pp = 2, ULYSSES(2), .grad_accum = 4), 32}},
+};
+
+static struct spp_layout complete(struct spp_layout l) {
+  int64_t *const degrees[] = {&l.tp,          &l.pp,        &l.vpp,  &l.dp,           &l.ep,
+                              &l.etp,         &l.ulysses,   &l.ring, &l.dp_replicate, &l.recompute_unit,
+                              &l.micro_batch, &l.grad_accum};
+  for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; i++)
+    if (*degrees[i] == 0) *degrees[i] = 1;
+  return l;
+}
+
+bool spp_suite_get(enum spp_suite suite, int i, struct spp_suite_case *c) {
+  for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+    if (!(rows[k].suites & (1U << suite)) || i-- > 0) continue;
+    *c = rows[k].c;
+    c->layout = complete(c->layout);
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,22 @@
+/* The cases that `spplan validate` runs when no layout is named: one table, from which suites take a part. */
+#ifndef SPP_EXEC_SUITE_H
+#define SPP_EXEC_SUITE_H
+
+#include "model/layout.h"
+
+enum spp_suite { SPP_SUITE_QUICK, SPP_SUITE_CI, SPP_SUITE_FULL, SPP_SUITE_COUNT };
+const char *spp_suite_name(enum spp_suite suite); /* "quick", "ci", "full"; NULL outside */
+
+struct spp_suite_case {
+  const char *name;
+  const char *model; /* config.json text */
+  struct spp_layout layout;
+  int64_t seq_tokens;
+};
+/* Case i of a suite into *c; false after the last. */
+bool spp_suite_get(enum spp_suite suite, int i, struct spp_suite_case *c);
+
+/* The model of a single case when the user names none. */
+extern const char spp_suite_model[];
+
+#endif
