@@ -64,17 +64,17 @@ void spp_request_of(const struct spp_layout *layout, struct spp_request *request
   request->etp = layout->etp;
   request->ulysses = layout->ulysses;
   request->ring = layout->ring;
-  request->sp_kind = layout->sp_kind;
+  request->sp_kind = (int)layout->sp_kind;
   request->megatron_sp = layout->megatron_sp;
   request->zero = layout->zero;
   request->dp_replicate = layout->dp_replicate;
-  request->recompute = layout->recompute;
+  request->recompute = (int)layout->recompute;
   request->recompute_modules =
       layout->recompute == SPP_RECOMPUTE_SELECTIVE ? (int64_t)layout->recompute_modules : SPP_UNSET;
   request->recompute_layers = layout->recompute_layers;
   request->recompute_unit = layout->recompute_unit;
-  request->offload = layout->offload;
-  request->schedule = layout->schedule;
+  request->offload = (int)layout->offload;
+  request->schedule = (int)layout->schedule;
   request->micro_batch = layout->micro_batch;
 }
 
@@ -191,7 +191,7 @@ static bool change_sp(const struct spp_plan *plan, int64_t arg, struct spp_job *
   request->sp = degree;
   if (sp > 1 && degree > 1 && job->framework->sp_split == SPP_SPLIT_FREE &&
       plan->layout.sp_kind != SPP_SP_HYBRID)
-    request->sp_kind = plan->layout.sp_kind;
+    request->sp_kind = (int)plan->layout.sp_kind;
   return true;
 }
 

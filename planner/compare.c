@@ -30,7 +30,7 @@ static struct strategy *add_strategy(struct strategies *list, const struct spp_s
   struct strategy *row = &list->items[list->count++];
   memset(row, 0, sizeof *row);
   row->fixed = options->fixed;
-  row->fixed.sp_kind = kind;
+  row->fixed.sp_kind = (int)kind;
   row->fixed.sp = ulysses * ring;
   row->fixed.ulysses = ulysses;
   row->fixed.ring = ring;
