@@ -36,7 +36,7 @@ enum spp_memory_kernel {
 struct spp_calib {
   char name[48];
   bool measured; /* false: the shares of a sibling GPU on this GPU's datasheet */
-  double sigma;  /* 1-sigma relative error of one kernel's time */
+  double sigma;  /* 1-sigma relative error of the rates that all kernels of a run share */
   struct spp_gemm_fit gemm;
   double clock_share; /* clock this card sustains over that of the card measured: cube root of their power
                          limits */

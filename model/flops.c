@@ -76,3 +76,49 @@ void spp_flops_count(const struct spp_job *job, const struct spp_layout *layout,
   *hardware += weight_recompute(job, layout) * (weights * (1 - spp_least(1, head)) + adapters) +
                attention * (0.5 + ring + attention_recompute(job, layout));
 }
+
+static const struct {
+  const char *name, *source;
+} reporters[SPP_REPORTER_COUNT] = {
+    [SPP_REPORTER_MEGATRON] = {"Megatron-LM",
+                               "NVIDIA/Megatron-LM megatron/training/training.py "
+                               "num_floating_point_operations; NeMo and Megatron-Bridge follow it"},
+    [SPP_REPORTER_TORCHTITAN] =
+        {"torchtitan", "pytorch/torchtitan torchtitan/models/utils.py get_dense_model_nparams_and_flops"},
+    [SPP_REPORTER_FOUNDRY] = {"llm-foundry",
+                              "mosaicml/llm-foundry scripts/train/benchmarking/collect_results.py"},
+    [SPP_REPORTER_SC21] = {"SC21",
+                           "Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, "
+                           "appendix: 72 or, recomputing, 96 B s l h^2 (1 + s/6h + V/16lh)"},
+};
+
+const char *spp_reporter_name(enum spp_reporter reporter) {
+  return reporters[reporter].name;
+}
+const char *spp_reporter_source(enum spp_reporter reporter) {
+  return reporters[reporter].source;
+}
+
+/* Logs count rows as full: tokens = sequences x length, documents or not. */
+double spp_flops_reported(enum spp_reporter reporter, const struct spp_job *job,
+                          const struct spp_layout *layout, const struct spp_geometry *g) {
+  const struct spp_arch *a = job->arch;
+  double causal, full, hardware, layers = (double)a->layers, h = (double)a->hidden;
+  double length = (double)g->padded_tokens;
+  double tokens = (double)g->sequences * (double)g->m * (double)g->dp * length;
+  double heads = (double)(spp_arch_q_width(a) + spp_arch_o_width(a)) / 2;
+  double embedding = a->tied ? 0 : (double)job->params.embedding;
+  bool recomputes = layout->recompute == SPP_RECOMPUTE_FULL;
+  switch (reporter) {
+  case SPP_REPORTER_TORCHTITAN:
+    return tokens * (6 * ((double)job->params.active - embedding) + 12 * layers * heads * length);
+  case SPP_REPORTER_FOUNDRY: return tokens * (6 * (double)job->params.active + 12 * layers * h * length);
+  case SPP_REPORTER_SC21:
+    return tokens * (recomputes ? 96 : 72) * layers * h * h *
+           (1 + length / (6 * h) + (double)a->vocab / (16 * layers * h));
+  case SPP_REPORTER_MEGATRON:
+  case SPP_REPORTER_COUNT: break;
+  }
+  spp_flops_count(job, layout, g, &causal, &full, &hardware);
+  return causal;
+}

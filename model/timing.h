@@ -25,4 +25,18 @@ void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layo
 void spp_flops_count(const struct spp_job *job, const struct spp_layout *layout,
                      const struct spp_geometry *geometry, double *causal, double *full, double *hardware);
 
+/* What a training log counts as the FLOPs of the same step, divided by time and GPUs its "TFLOP/s per GPU".
+ */
+enum spp_reporter {
+  SPP_REPORTER_MEGATRON,   /* causal half of attention, head, no embedding, no recompute */
+  SPP_REPORTER_TORCHTITAN, /* whole attention, no input embedding unless tied */
+  SPP_REPORTER_FOUNDRY,    /* whole attention of the hidden width, every active parameter */
+  SPP_REPORTER_SC21,       /* GPT formula of Narayanan et al.: whole attention, recompute counted */
+  SPP_REPORTER_COUNT
+};
+const char *spp_reporter_name(enum spp_reporter reporter);
+const char *spp_reporter_source(enum spp_reporter reporter);
+double spp_flops_reported(enum spp_reporter reporter, const struct spp_job *job,
+                          const struct spp_layout *layout, const struct spp_geometry *geometry);
+
 #endif

@@ -162,9 +162,40 @@ static void the_swift_ring_repeats_an_attention_forward(void **state) {
   expect_rel(count(&b).hardware - plain, 1572864.0 / 3, 1e-12);
 }
 
+/* TINY of one sequence of 32: Megatron-LM the causal count; torchtitan and llm-foundry 12 L w S = 12 x 2 x w
+ * x 32 per token with w = 128 of the heads or 64 of the hidden width, and 6 times the parameters without and
+ * with the input embedding of 16,384; SC21 72 L h^2 (1 + 32 / 384 + 256 / 2048), a third more when
+ * recomputing. */
+static void logs_count_what_their_code_counts(void **state) {
+  struct bench b;
+  (void)state;
+  bench_init(&b, tiny_arch(), 118784, 32);
+  b.job.params.active = 140000;
+  b.job.params.embedding = 16384;
+  const struct {
+    enum spp_reporter reporter;
+    double flops;
+  } rows[] = {{SPP_REPORTER_MEGATRON, 22806528.0 + 1572864.0},
+              {SPP_REPORTER_TORCHTITAN, 32 * (6.0 * (140000 - 16384) + 12.0 * 2 * 128 * 32)},
+              {SPP_REPORTER_FOUNDRY, 32 * (6.0 * 140000 + 12.0 * 2 * 64 * 32)},
+              {SPP_REPORTER_SC21, 32 * 72.0 * 2 * 64 * 64 * (1 + 1.0 / 12 + 1.0 / 8)}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    double flops = spp_flops_reported(rows[i].reporter, &b.job, &b.layout, &b.geometry);
+    expect_rel(flops, rows[i].flops, 1e-14);
+    assert_non_null(strchr(spp_reporter_source(rows[i].reporter), 'a'));
+  }
+  b.layout.recompute = SPP_RECOMPUTE_FULL;
+  expect_rel(spp_flops_reported(SPP_REPORTER_SC21, &b.job, &b.layout, &b.geometry), rows[3].flops * 96 / 72,
+             1e-14);
+  b.arch.tied = true; /* the shared table is multiplied with, so torchtitan keeps it */
+  expect_rel(spp_flops_reported(SPP_REPORTER_TORCHTITAN, &b.job, &b.layout, &b.geometry),
+             32 * (6.0 * 140000 + 12.0 * 2 * 128 * 32), 1e-14);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tiny_counts_match_the_hand_computed_ones),
+      cmocka_unit_test(logs_count_what_their_code_counts),
       cmocka_unit_test(qwen_7b_at_32k_matches_the_hand_computed_ratio),
       cmocka_unit_test(full_recompute_repeats_the_layers_but_not_the_head),
       cmocka_unit_test(lora_skips_the_weight_gradients_of_the_base),
