@@ -239,16 +239,25 @@ static void warn_eager(const struct spp_plan *plan, struct spp_advice_list *list
                  spp_bytes_print(square, bytes));
 }
 
+/* Weights, moments and updates all in 16 bits: an update below 2^-9 of a bf16 weight rounds away. */
+static void warn_no_master(const struct spp_plan *plan, struct spp_advice_list *list) {
+  const struct spp_states *states = &plan->job.framework->states[plan->layout.zero];
+  bool trains_weights = plan->job.mode != SPP_MODE_INFER && plan->job.method == SPP_METHOD_FULL;
+  if (!trains_weights || states->weight_bytes != 2 || states->master_bytes != 0) return;
+  spp_advice_add(list, "no-fp32-master",
+                 "ZeRO-%d here keeps no fp32 weights: 16-bit AdamW loses small updates", plan->layout.zero);
+}
+
 static void warn_arch(const struct spp_plan *plan, struct spp_advice_list *list) {
   for (int i = 0; i < plan->job.arch->note_count; i++)
     spp_advice_add(list, "model-assumption", "%s", plan->job.arch->notes[i]);
 }
 
 int spp_advise_warnings(const struct spp_plan *plan, struct spp_advice *advice, int max) {
-  static warner *const warners[] = {warn_fit,         warn_sp_cost,   warn_dp,        warn_loss,
-                                    warn_eager,       warn_zero_one,  warn_lora,      warn_zero_frozen,
-                                    warn_host,        warn_dpo,       warn_positions, warn_padding,
-                                    warn_ring_repeat, warn_own_split, warn_fp8,       warn_arch};
+  static warner *const warners[] = {
+      warn_fit,         warn_sp_cost,     warn_dp,   warn_loss,      warn_eager,     warn_zero_one,
+      warn_lora,        warn_zero_frozen, warn_host, warn_dpo,       warn_positions, warn_padding,
+      warn_ring_repeat, warn_own_split,   warn_fp8,  warn_no_master, warn_arch};
   struct spp_advice_list list = {advice, 0, max};
   for (size_t i = 0; i < sizeof warners / sizeof *warners; i++)
     warners[i](plan, &list);
