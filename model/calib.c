@@ -132,6 +132,13 @@ static struct spp_json section(const struct device_files *files, const char *key
   return own.node || !files->lender.node ? own : spp_json_get(files->lender, key);
 }
 
+/* Dynamic power goes with f V^2 and V with f, so the clock goes with its cube root. A fifth of the measured
+ * card's limit feeds memory, links and leakage whatever the clock (assumption). */
+static double clock_share(double limit_w, double measured_limit_w) {
+  double fixed_w = measured_limit_w / 5, dynamic_w = limit_w - fixed_w;
+  return cbrt((dynamic_w > fixed_w ? dynamic_w : fixed_w) / (measured_limit_w - fixed_w));
+}
+
 static void read_device(const struct device_files *files, const struct spp_gpu *gpu, struct spp_calib *calib,
                         enum spp_status *status, struct spp_diag *diag) {
   struct spp_json ratios = section(files, "ratios"), memory = section(files, "memory");
@@ -140,11 +147,10 @@ static void read_device(const struct device_files *files, const struct spp_gpu *
   if (*status == SPP_OK)
     *status = spp_json_real(section(files, calib->measured ? "sigma" : "sigma_borrowed"), 0.01, 1,
                             &calib->sigma, diag);
-  double power_w =
-      0; /* of the card measured; dynamic power goes with f V^2 and V with f: the clock with its cube root */
+  double power_w = 0; /* limit of the card measured */
   if (*status == SPP_OK)
     *status = spp_json_real_or(spp_json_get(files->own, "power_w"), 0, 1e5, 0, &power_w, diag);
-  calib->clock_share = power_w > 0 && gpu->power_w > 0 ? cbrt(gpu->power_w / power_w) : 1;
+  calib->clock_share = power_w > 0 && gpu->power_w > 0 ? clock_share(gpu->power_w, power_w) : 1;
   read_gemm(section(files, "gemm"), &calib->gemm, status, diag);
   calib->sustained = number(ratios, "sustained", 0.1, 1.5, 1, status, diag);
   calib->wgrad_ratio = number(ratios, "wgrad", 0.5, 3, 1, status, diag);

@@ -174,6 +174,39 @@ static void gathers_use_every_nic_of_the_node(void **state) {
   expect_rel(spp_collective_s(&gpu, &cluster, &calib, SPP_ALL_GATHER, 2, 8, 45e9), 1, 1e-3);
 }
 
+/* Two nodes of 8, 8 experts a token, 36 GB of routed copies on a GPU: 4.5 GB of tokens, of which 1 - 2^-8
+ * have an expert on the other node and cross once, at 45 GB/s; NVLink carries 7/8 of the copies meanwhile. */
+static void relayed_tokens_cross_once(void **state) {
+  struct spp_gpu gpu = h100_gpu();
+  struct spp_cluster cluster = switched_cluster(50e9, true);
+  struct spp_calib calib = ideal_calib();
+  double sent = 36e9 * 15 / 16;
+  (void)state;
+  double relayed = spp_relayed_exchange_s(&gpu, &cluster, &calib, 16, 1, sent, 8);
+  expect_rel(relayed, 4.5e9 * (1 - 1.0 / 256) / 45e9, 1e-3);
+  expect_true(relayed < spp_collective_s(&gpu, &cluster, &calib, SPP_ALL_TO_ALL, 16, 1, sent));
+  /* inside one node there is nothing to save */
+  expect_rel(spp_relayed_exchange_s(&gpu, &cluster, &calib, 8, 1, sent, 8),
+             spp_collective_s(&gpu, &cluster, &calib, SPP_ALL_TO_ALL, 8, 1, sent), 0);
+}
+
+/* A machine whose pairs reach half of what send_recv reaches on a good host takes twice as long for the
+ * bytes. */
+static void slow_pairs_slow_every_operation(void **state) {
+  struct spp_gpu gpu = h100_gpu();
+  struct spp_calib calib = shipped_calib(&gpu);
+  struct spp_cluster good = switched_cluster(50e9, false), slow;
+  (void)state;
+  good.fabric = SPP_FABRIC_PCIE;
+  slow = good;
+  slow.link_bytes_per_s = calib.pcie[SPP_SEND_RECV].link_share * gpu.pcie_bytes_per_s / 2;
+  for (int op = 0; op < SPP_COLLECTIVE_COUNT; op++) {
+    double a = spp_collective_s(&gpu, &good, &calib, (enum spp_collective)op, 8, 1, 64e9);
+    double b = spp_collective_s(&gpu, &slow, &calib, (enum spp_collective)op, 8, 1, 64e9);
+    expect_rel(b, 2 * a, 1e-4);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(large_messages_reach_the_measured_bus_bandwidth),
@@ -184,6 +217,8 @@ int main(void) {
       cmocka_unit_test(crossing_nodes_and_longer_messages_never_help),
       cmocka_unit_test(nvlink_pairs_are_fast_in_pairs_only),
       cmocka_unit_test(gathers_use_every_nic_of_the_node),
+      cmocka_unit_test(relayed_tokens_cross_once),
+      cmocka_unit_test(slow_pairs_slow_every_operation),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   return failed != 0;

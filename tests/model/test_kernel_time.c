@@ -166,8 +166,21 @@ static void fp32_attention_runs_at_the_fp32_peak(void **state) {
   expect_rel(full.backward.s_per_flop / half.backward.s_per_flop, 16, 1e-12);
 }
 
+/* 700 W measured, 140 W of them fixed: a card limited to 500 W has (360 / 560)^(1/3) = 0.8630 of the clock.
+ */
+static void a_lower_power_limit_lowers_the_clock(void **state) {
+  struct spp_gpu full = h100_gpu(), limited = h100_gpu();
+  (void)state;
+  full.power_w = 700;
+  limited.power_w = 500;
+  struct spp_calib a = shipped_calib(&full), b = shipped_calib(&limited);
+  expect_rel(a.clock_share, 1, 1e-12);
+  expect_rel(b.clock_share, 0.8630, 1e-4);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_lower_power_limit_lowers_the_clock),
       cmocka_unit_test(a_gemm_is_the_slower_side_of_its_roofline),
       cmocka_unit_test(half_sizes_halve_the_rate),
       cmocka_unit_test(shipped_gemm_constants_are_near_measured_shapes),
