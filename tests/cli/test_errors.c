@@ -102,6 +102,8 @@ static const struct bad {
     {"--model qwen7b --seq 32k --gpus 8 --assert '<5'", 2, "is no comparison"},
     {"--model qwen7b --seq 32k --gpus 8 --assert a=5", 2, "is no comparison"},
     {"--model qwen7b --seq 32k --gpus 8 --assert 'memory.peek_bytes<5'", 2, "has no value"},
+    {"predict --model qwen7b --seq 32k --gpus 8 --framework fsdp2 --zero 0 --offload optimizer+params", 2,
+     "rule offload-sharding"}, /* CPUOffloadPolicy belongs to fully_shard: a DDP replica has no offload */
     {"predict --model qwen7b --seq 32k --gpus 8 --ulysses 4 --sp 2", 2, "SP 2 is less than its Ulysses"},
     {"--complete-values nothing", 2, "unknown option 'nothing'"},
     /* names */
