@@ -51,6 +51,7 @@ void spp_attention_time_count(const struct spp_timing_context *c, const struct s
   }
   if (c->layout->sp_kind ==
       SPP_SP_ALLGATHER) { /* two chunks per rank, each against a prefix of the gathered K and V */
+    flops *= ring_imbalance(c); /* contiguous shards: the last rank sees every key */
     double gathered = e * t * sr * kv, copies = spp_memory_s(r, SPP_MEMORY_STREAM, 2 * gathered);
     bytes += gathered;
     *forward_s = r->forward.t0_s + copies + spp_attention_s(&r->forward, flops, span, head, bytes);

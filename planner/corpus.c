@@ -261,6 +261,18 @@ static void read_documents(struct spp_corpus_reader *reader, struct spp_json rec
   spp_run_fill(run, "rows packed from documents of %lld tokens (reading rule)", (long long)mean);
 }
 
+/* A rule may say that the record's micro-batch is what a pipeline cuts into as many pieces as it has stages.
+ */
+static void read_pipeline(struct spp_corpus_reader *reader, struct spp_json record, struct spp_run *run) {
+  bool cut = false;
+  struct spp_json rule = spp_reading_first(reader, "pipelines", record);
+  (void)spp_json_bool_or(spp_json_get(rule, "cut_by_stages"), false, &cut, NULL);
+  int64_t micro = (int64_t)spp_record_number(record, NULL, "micro_batch", 0);
+  if (!cut || run->request.pp < 2 || micro < 2) return;
+  run->request.micro_batch = micro > run->request.pp ? micro / run->request.pp : 1;
+  spp_run_fill(run, "micro-batch cut by the stages of the pipeline (reading rule)");
+}
+
 static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_json record, struct spp_run *run,
                                 struct spp_diag *diag) {
   memset(run, 0, sizeof *run);
@@ -289,6 +301,7 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
     run->spec.packing = run->framework->ring_needs_packing; /* rows are full length anyway */
   if (status == SPP_OK && !run->skip) read_documents(reader, record, run);
   if (status == SPP_OK && !run->skip) status = spp_reading_settings(reader, record, run, diag);
+  if (status == SPP_OK && !run->skip) read_pipeline(reader, record, run);
   return status;
 }
 
