@@ -83,31 +83,40 @@ static void read_adapters(struct oracle *o, struct spp_json c, struct spp_job_sp
   o->framework.lora_autocast = flag_of(c, "autocast");
 }
 
-/* The case as a job on one GPU. */
+/* A job in bf16 on one GPU, of the model whose config.json is at `path`. */
+static void clear_spec(struct oracle *o, struct spp_job_spec *spec, const char *path) {
+  spp_job_spec_clear(spec);
+  expect_status(spp_arch_load(CONFIGS, path, &o->arena, &spec->arch, &diag), SPP_OK, &diag);
+  spec->gpu = &o->gpu;
+  spec->cluster = &o->cluster;
+  spec->calib = &o->calib;
+  spec->gpus = spec->global_batch = 1;
+  spec->dtype = SPP_DTYPE_BF16;
+  spec->kernels = SPP_KERNELS_EAGER;
+}
+
+/* All sequences in one micro-batch. */
+static void complete(struct oracle *o, const struct spp_job_spec *spec, enum spp_recompute recompute) {
+  struct spp_request request;
+  expect_status(spp_job_resolve(spec, &o->framework, &o->job, &diag), SPP_OK, &diag);
+  spp_request_clear(&request);
+  request.micro_batch = spec->global_batch;
+  request.zero = 0;
+  request.recompute = (int)recompute;
+  expect_status(spp_layout_complete(&o->job, &request, &o->layout, &diag), SPP_OK, &diag);
+}
+
 static void read_case(struct oracle *o, struct spp_json c) {
   struct spp_job_spec spec;
-  struct spp_request request;
   char path[1024];
-  spp_job_spec_clear(&spec);
+  bool whole = strcmp(text_of(c, "checkpointing"), "none") == 0;
   snprintf(path, sizeof path, ORACLE "/configs/%s", text_of(c, "config"));
-  expect_status(spp_arch_load(CONFIGS, path, &o->arena, &spec.arch, &diag), SPP_OK, &diag);
-  spec.gpu = &o->gpu;
-  spec.cluster = &o->cluster;
-  spec.calib = &o->calib;
-  spec.gpus = 1;
+  clear_spec(o, &spec, path);
   spec.seq_tokens = count_of(c, "tokens");
   spec.global_batch = count_of(c, "sequences");
-  spec.dtype = SPP_DTYPE_BF16;
-  spec.kernels = SPP_KERNELS_EAGER;
   spec.attention = (int)attention_of(text_of(c, "attention"));
   read_adapters(o, c, &spec);
-  expect_status(spp_job_resolve(&spec, &o->framework, &o->job, &diag), SPP_OK, &diag);
-  spp_request_clear(&request);
-  request.micro_batch = spec.global_batch;
-  request.zero = 0;
-  request.recompute =
-      strcmp(text_of(c, "checkpointing"), "none") == 0 ? SPP_RECOMPUTE_NONE : SPP_RECOMPUTE_FULL;
-  expect_status(spp_layout_complete(&o->job, &request, &o->layout, &diag), SPP_OK, &diag);
+  complete(o, &spec, whole ? SPP_RECOMPUTE_NONE : SPP_RECOMPUTE_FULL);
 }
 
 static void list_of(const struct oracle *o, struct spp_kept_list *list) {
@@ -160,7 +169,8 @@ static int64_t counted_bytes(struct spp_json c) {
   for (struct spp_json t = spp_json_first(list); t.node; t = spp_json_next(t))
     bytes += count_of(t, "bytes");
   expect_i64(bytes, count_of(c, "layer_bytes"));
-  expect_i64(bytes, count_of(c, "growth_bytes"));
+  expect_i64(bytes, count_of(c, "growth_bytes"));       /* hooks, two layers minus one */
+  expect_i64(bytes, count_of(c, "alive_growth_bytes")); /* storages alive, two layers minus one */
   return bytes;
 }
 
@@ -200,9 +210,54 @@ static void layers_keep_what_transformers_keeps(void **state) {
   expect_note("%s", "");
 }
 
+/* The loss's largest moment, in its backward; hidden states and the head do not matter. */
+static void check_loss(struct spp_json c) {
+  struct oracle o;
+  struct spp_prediction p;
+  struct spp_job_spec spec;
+  struct spp_arch arch;
+  const char *path = text_of(c, "path");
+  expect_note("%s, %" PRId64 " tokens", path, count_of(c, "tokens"));
+  oracle_open(&o);
+  o.framework.keeps_logits_reference = flag_of(c, "logits_referenced");
+  clear_spec(&o, &spec, ORACLE "/configs/llama-small.json");
+  arch = *spec.arch;
+  arch.vocab = count_of(c, "vocab");
+  spec.arch = &arch;
+  spec.seq_tokens = count_of(c, "tokens");
+  spec.method = flag_of(c, "head_trained") ? SPP_METHOD_FULL : SPP_METHOD_LORA;
+  spec.loss_path =
+      strcmp(path, spp_loss_path_name(SPP_LOSS_HF_FULL)) == 0 ? SPP_LOSS_HF_FULL : SPP_LOSS_SP_16BIT;
+  expect_str(path, spp_loss_path_name((enum spp_loss_path)spec.loss_path));
+  complete(&o, &spec, SPP_RECOMPUTE_NONE);
+  spp_predict(&o.job, &o.layout, NULL, &p);
+  int64_t explained = 0;
+  struct spp_json list = spp_json_get(c, "explained");
+  for (struct spp_json e = spp_json_first(list); e.node; e = spp_json_next(e))
+    explained += count_of(e, "bytes");
+  expect_true(explained <= 24); /* scalars */
+  expect_i64(p.memory.logits_bytes, count_of(c, "backward_bytes") - explained);
+  expect_true(count_of(c, "forward_bytes") < count_of(c, "backward_bytes"));
+  spp_arena_free(&o.arena);
+}
+
+static void losses_hold_what_torch_holds(void **state) {
+  (void)state;
+  struct spp_json_doc *doc = NULL;
+  int cases = 0;
+  expect_status(spp_json_load(ORACLE "/losses/loss.json", &doc, &diag), SPP_OK, &diag);
+  struct spp_json list = spp_json_get(spp_json_root(doc), "cases");
+  for (struct spp_json c = spp_json_first(list); c.node; c = spp_json_next(c), cases++)
+    check_loss(c);
+  expect_true(cases >= 16);
+  spp_json_free(doc);
+  expect_note("%s", "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layers_keep_what_transformers_keeps),
+      cmocka_unit_test(losses_hold_what_torch_holds),
   };
   int failed = cmocka_run_group_tests_name("oracle", tests, NULL, NULL);
   return failed != 0;

@@ -93,6 +93,7 @@ FAMILIES = {
     "gemma": ("gemma", plain, ALL, False),
     "gemma2": ("gemma2", lambda s: plain(s, attn_logit_softcapping=50.0, final_logit_softcapping=30.0), NO_SDPA, False),
     "gemma3": ("gemma3_text", plain, ALL, False),
+    "gemma3-window": ("gemma3_text", lambda s: plain(s, sliding_window=16), ALL, False),
     "gpt2": ("gpt2", gpt2, ALL, False),
     "falcon-7b": ("falcon", lambda s: falcon(s, False), NO_FLASH, False),
     "falcon-40b": ("falcon", lambda s: falcon(s, True), NO_FLASH, False),
@@ -127,7 +128,8 @@ def of_family(family):
     _, _, attentions, lora = FAMILIES[family]
     best = attentions[-1]
     cases = [(shape, attention, None, "none") for shape in SHAPES for attention in attentions]
-    cases += [("odd", best, None, "full"), ("odd", best, None, "full-reentrant")]
+    if best != "eager":  # whose masks, one for each kind of layer, the checkpoints' arguments hold
+        cases += [("odd", best, None, "full"), ("odd", best, None, "full-reentrant")]
     if lora:
         cases += [(shape, best, name, "none") for name in ADAPTERS for shape in ("small", "odd")]
         cases += [("odd", best, "lora-dropout", "full")]

@@ -105,39 +105,51 @@ def grouped(rows):
 
 
 class Alive(TorchDispatchMode):
-    """Bytes of the storages that operators make, now and at the most. What a CPU kernel allocates inside itself is
-    not seen, nor is it what a GPU kernel would allocate."""
+    """The storages that operators make, now and when they were most. What a CPU kernel allocates inside itself is not
+    seen, nor is what a GPU kernel would allocate."""
 
     def __init__(self):
         super().__init__()
-        self.known, self.now, self.peak = {}, 0, 0
+        self.known, self.now = {}, 0
+        self.forget_peak()
+
+    def forget_peak(self):
+        self.peak, self.top = 0, []
+        self._look()
+
+    def _look(self):
+        if self.now > self.peak:
+            self.peak, self.top = self.now, list(self.known.values())
 
     def _gone(self, key):
-        self.now -= self.known.pop(key)
+        self.now -= self.known.pop(key)[0]
 
-    def _see(self, tensor):
+    def _see(self, tensor, made_by):
         storage = tensor.untyped_storage()
-        key = id(storage)
-        if not storage.nbytes() or key in self.known:
+        if not storage.nbytes() or id(storage) in self.known:
             return
-        self.known[key] = storage.nbytes()
-        self.now += storage.nbytes()
-        self.peak = max(self.peak, self.now)
-        weakref.finalize(storage, self._gone, key).atexit = False
+        size = storage.nbytes() if made_by else 0
+        self.known[id(storage)] = (size, made_by, tensor.dtype, tuple(tensor.shape))
+        self.now += size
+        weakref.finalize(storage, self._gone, id(storage)).atexit = False
 
     def skip(self, tensors):
         """These are not the step's: parameters and inputs."""
         for tensor in tensors:
-            storage = tensor.untyped_storage()
-            if id(storage) not in self.known:
-                self.known[id(storage)] = 0
-                weakref.finalize(storage, self._gone, id(storage)).atexit = False
+            self._see(tensor, "")
+
+    def at_peak(self):
+        return list(self.top)
+
+    def at_now(self):
+        return list(self.known.values())
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         for leaf in tree_flatten(out)[0]:
             if isinstance(leaf, torch.Tensor):
-                self._see(leaf)
+                self._see(leaf, func.name().replace("aten::", ""))
+        self._look()
         return out
 
 
