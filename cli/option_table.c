@@ -90,10 +90,10 @@ static const struct word colors[] = {
 WORDS_IN(color_word, colors)
 
 /* Which commands take which block of options. */
-#define SEARCHING (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_SWEEP)
+#define SEARCHING (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_SWEEP | SPP_CMD_TUI)
 #define LAID_OUT  (SEARCHING | SPP_CMD_PREDICT | SPP_CMD_ALLOC)
 #define MODELLED  (LAID_OUT | SPP_CMD_DEGREES)
-#define ANSWERING (MODELLED | SPP_CMD_LIST | SPP_CMD_ACCURACY)
+#define ANSWERING ((MODELLED & ~SPP_CMD_TUI) | SPP_CMD_LIST | SPP_CMD_ACCURACY)
 
 #define AT(field) .offset = offsetof(struct spp_args, field)
 /* Bounds keep every product of the model far inside int64 and every loop short. */
@@ -244,9 +244,9 @@ const struct spp_option spp_options[] = {
      .group = SPP_GROUP_OPT_QUESTION, .key = "objective", .help = "what is best (default: throughput)"},
     {"find", 0, CHOICE(find_word), .arg = "WHAT", AT(find), QUESTION, .commands = SPP_CMD_PLAN, .key = "find",
      .help = "answer another question: the longest sequence, the fewest GPUs, the largest batch"},
-    {"top", 'k', COUNT(1, 1000), .arg = "K", AT(top), .commands = SPP_CMD_PLAN | SPP_CMD_ALLOC,
+    {"top", 'k', COUNT(1, 1000), .arg = "K", AT(top), .commands = SPP_CMD_PLAN | SPP_CMD_ALLOC | SPP_CMD_TUI,
      .group = SPP_GROUP_OPT_QUESTION, .key = "top",
-     .help = "how many answers (default: 3 plans, 10 tensors)"},
+     .help = "how many answers (default: 3 plans, 40 in the tui, 10 tensors)"},
     {"keep", 0, .kind = SPP_KIND_LIST, .arg = "FIELD=VALUE", AT(keep), QUESTION, .commands = SEARCHING,
      .key = "keep", .help = "fix one field of the layout: --keep tp=2 is --tp 2"},
     {"vary", 0, .kind = SPP_KIND_LIST, .arg = "OPTION=RANGE", AT(vary), QUESTION, .commands = SPP_CMD_SWEEP,
@@ -259,7 +259,8 @@ const struct spp_option spp_options[] = {
     {"explain", 0, .kind = SPP_KIND_PART, .word = explain_word, .value = SPP_EXPLAIN_ALL, .arg = "PART",
      AT(explain), QUESTION, .commands = SPP_CMD_PLAN | SPP_CMD_PREDICT,
      .help = "the ledger behind the answer, tensor by tensor, op by op"},
-    {"assert", 0, .kind = SPP_KIND_LIST, .arg = "EXPR", AT(asserts), QUESTION, .commands = MODELLED,
+    {"assert", 0, .kind = SPP_KIND_LIST, .arg = "EXPR", AT(asserts), QUESTION,
+     .commands = MODELLED & ~SPP_CMD_TUI,
      .help = "exit 5 unless true of the JSON: 'memory.peak_bytes<70GiB', 'time.step_s<=2'"},
 
     {"corpus", 0, .kind = SPP_KIND_LIST, .arg = "FILE", AT(corpus), QUESTION, .commands = SPP_CMD_ACCURACY,
@@ -279,6 +280,10 @@ const struct spp_option spp_options[] = {
     {"output", 'o', .kind = SPP_KIND_TEXT, .arg = "FILE", AT(output), OUTPUT, .no_default = true,
      .commands = SPP_CMD_ALL, .source = SPP_VALUES_FILE,
      .help = "write the answer there, whole or not at all (- = standard output)"},
+    {"ascii", 0, FLAG, AT(ascii), OUTPUT, .commands = SPP_CMD_TUI,
+     .help = "draw with ASCII characters only (default: as the locale has it)"},
+    {"no-mouse", 0, FLAG, AT(no_mouse), OUTPUT, .commands = SPP_CMD_TUI,
+     .help = "leave the mouse to the terminal"},
     {"quiet", 'q', FLAG, AT(quiet), OUTPUT, .commands = ANSWERING, .help = "the verdict only"},
     {"verbose", 'v', FLAG, AT(verbose), OUTPUT, .commands = ANSWERING,
      .help = "more: every reason, the search, sources"},

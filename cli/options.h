@@ -24,7 +24,8 @@ enum spp_command_bit {
   SPP_CMD_LIST = 1 << 6,
   SPP_CMD_HELP = 1 << 7,
   SPP_CMD_ACCURACY = 1 << 8,
-  SPP_CMD_ALL = (1 << 9) - 1
+  SPP_CMD_TUI = 1 << 9,
+  SPP_CMD_ALL = (1 << 10) - 1
 };
 
 enum spp_option_kind {
@@ -64,7 +65,7 @@ enum spp_option_group {
   SPP_GROUP_OPT_COUNT
 };
 
-enum { SPP_MAX_TEXTS = 16, SPP_MAX_OPTIONS = 96 };
+enum { SPP_MAX_TEXTS = 16, SPP_MAX_OPTIONS = 128 };
 struct spp_texts {
   int count;
   const char *text[SPP_MAX_TEXTS];
@@ -93,6 +94,7 @@ struct spp_args {
   int core;
   int64_t worst;
   int json, csv, svg, quiet, verbose;
+  int ascii, no_mouse; /* tui */
   int help, version, help_man, complete_options;
   const char *complete_values;
 };

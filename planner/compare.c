@@ -152,6 +152,7 @@ static enum spp_status run_row(const struct spp_search_options *options, const s
   own.top = 1;
   enum spp_status status = own.framework_count ? spp_search(&own, &result, &refusal) : SPP_ERR_USAGE;
   if (status == SPP_ERR_INTERNAL) return spp_diag_oom(diag);
+  if (status == SPP_INTERRUPTED) return spp_diag_set(diag, status, NULL, NULL, "%s", refusal.what);
   if (status != SPP_OK) explain(strategy, &refusal, row);
   if (status != SPP_OK && status != SPP_ERR_NOFIT) return SPP_OK;
   row->legal = true;
@@ -220,7 +221,8 @@ struct sweep {
   struct spp_compare_result *result;
 };
 
-/* Who wins at this length among the strategies whose bit is set. -1: nothing fits; -2: out of memory. */
+/* Who wins at this length among the strategies whose bit is set. -1: nothing fits; -2: no answer (out of
+ * memory, or stopped). */
 static int winner_at(const struct sweep *sweep, int64_t seq_tokens, uint64_t mask, int incumbent) {
   struct spp_search_options at = *sweep->options;
   struct spp_diag diag;
@@ -263,6 +265,8 @@ static enum spp_status find_crossovers(const struct sweep *sweep, struct spp_dia
     if (sweep->result->rows[i].legal) all |= UINT64_C(1) << i;
   for (int64_t seq = 4096; seq <= (1 << 22); seq *= 2) {
     int now = winner_at(sweep, seq, all, before);
+    if (now == -2 && sweep->options->stop && atomic_load(sweep->options->stop))
+      return spp_diag_set(diag, SPP_INTERRUPTED, NULL, NULL, "the search was stopped");
     if (now == -2) return spp_diag_oom(diag);
     if (now < 0 && before >= 0) break; /* nothing fits any more: nor does anything at twice the length */
     if (now < 0) continue;

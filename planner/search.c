@@ -103,14 +103,19 @@ struct worker {
   int64_t end;
 };
 
+static bool stopped(const struct spp_hunt *hunt) {
+  return hunt->options->stop && atomic_load(hunt->options->stop);
+}
+
 static void *work(void *arg) {
   struct worker *worker = arg;
-  for (;;) {
+  while (!stopped(worker->hunt)) {
     long long number = atomic_fetch_add(worker->next, 1);
     if (number >= worker->end) return NULL;
     struct spp_cell_ref ref = worker->hunt->order[number];
     spp_cell_search(worker->hunt, ref.framework, ref.cell, worker->tally);
   }
+  return NULL;
 }
 
 /* Cells [begin, end) over the workers, merged into *tally. */
@@ -133,6 +138,7 @@ static enum spp_status run_cells(const struct spp_hunt *hunt, int64_t begin, int
   for (int i = 0; i < threads; i++)
     spp_tally_merge(tally, &own[i]);
   free(own);
+  if (stopped(hunt)) return SPP_INTERRUPTED;
   return tally->out_of_memory ? SPP_ERR_INTERNAL : SPP_OK;
 }
 
@@ -404,6 +410,8 @@ enum spp_status spp_search(const struct spp_search_options *options, struct spp_
   status = tally ? spp_hunt_run(hunt, found.threads, tally) : SPP_ERR_INTERNAL;
   if (status == SPP_OK)
     status = conclude(hunt, tally, &found, diag);
+  else if (status == SPP_INTERRUPTED)
+    spp_diag_set(diag, status, NULL, NULL, "the search was stopped");
   else
     spp_diag_oom(diag);
   if (tally) spp_tally_free(tally);

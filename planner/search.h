@@ -2,6 +2,8 @@
 #ifndef SPP_PLANNER_SEARCH_H
 #define SPP_PLANNER_SEARCH_H
 
+#include <stdatomic.h>
+
 #include "model/predict.h"
 
 enum { SPP_MAX_FRAMEWORKS = 32, SPP_MAX_REJECTIONS = 64 };
@@ -15,6 +17,7 @@ struct spp_search_options {
   int top;        /* plans to return, best first */
   int threads;    /* 0 = all cores */
   bool exhaustive; /* no pruning: the judge */
+  atomic_bool *stop; /* set by another thread: give up soon, with SPP_INTERRUPTED; may be NULL */
 };
 
 struct spp_plan {
