@@ -24,6 +24,8 @@ set(spp_found "")
 if(SPP_CURSES)
   pkg_check_modules(CURSES QUIET IMPORTED_TARGET ncursesw)
   if(CURSES_FOUND)
+    # Its flags ask for an older POSIX than ours; the wide functions they are for are asked for in tui/terminal.c.
+    set_target_properties(PkgConfig::CURSES PROPERTIES INTERFACE_COMPILE_OPTIONS "")
     set(spp_found PkgConfig::CURSES)
   endif()
 endif()

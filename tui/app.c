@@ -26,7 +26,9 @@ enum spp_overlay spp_app_overlay(const struct spp_app *app) {
 
 unsigned spp_app_context(const struct spp_app *app) {
   if (app->overlay_count > 0) return SPP_IN_OVERLAY;
-  return app->focus == SPP_PANE_FORM ? SPP_IN_FORM : app->focus == SPP_PANE_PLANS ? SPP_IN_PLANS : SPP_IN_DETAIL;
+  return app->focus == SPP_PANE_FORM    ? SPP_IN_FORM
+         : app->focus == SPP_PANE_PLANS ? SPP_IN_PLANS
+                                        : SPP_IN_DETAIL;
 }
 
 /* ---- lists ---- */
@@ -411,7 +413,8 @@ static unsigned wheel(struct spp_app *app, const struct spp_event *event) {
   spp_panes(app, app->rows, app->cols, &panes);
   if (app->overlay_count == 0)
     for (int i = (int)SPP_PANE_FORM; i <= (int)SPP_PANE_DETAIL; i++)
-      if (i != (int)SPP_PANE_RULE && inside(&panes.rects[i], event->rows, event->cols)) pane = (enum spp_pane)i;
+      if (i != (int)SPP_PANE_RULE && inside(&panes.rects[i], event->rows, event->cols))
+        pane = (enum spp_pane)i;
   spp_app_list(app, pane)->cursor += 3 * event->direction;
   return SPP_EFFECT_DRAW;
 }

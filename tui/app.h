@@ -22,10 +22,10 @@ enum spp_effect {
 enum spp_event_kind { SPP_EVENT_KEY, SPP_EVENT_RESIZE, SPP_EVENT_CLICK, SPP_EVENT_WHEEL, SPP_EVENT_OUTCOME };
 struct spp_event {
   enum spp_event_kind kind;
-  int key;                                 /* KEY: a code point or enum spp_key */
-  int rows, cols;                          /* RESIZE: the screen; CLICK, WHEEL: where (row, column) */
-  int direction;                           /* WHEEL: -1 up, +1 down */
-  const struct spp_tui_outcome *outcome;   /* OUTCOME: becomes app->outcome, or is not kept */
+  int key;                               /* KEY: a code point or enum spp_key */
+  int rows, cols;                        /* RESIZE: the screen; CLICK, WHEEL: where (row, column) */
+  int direction;                         /* WHEEL: -1 up, +1 down */
+  const struct spp_tui_outcome *outcome; /* OUTCOME: becomes app->outcome, or is not kept */
 };
 
 enum spp_sort {
@@ -76,7 +76,7 @@ struct spp_app {
   struct spp_list_state overlay[SPP_OVERLAYS_MAX];
   int overlay_count;
   char text_title[64], text[SPP_APP_TEXT];
-  int ledger_part;                  /* enum spp_part or -1 = all */
+  int ledger_part;                 /* enum spp_part or -1 = all */
   int ledger_rows[SPP_LEDGER_MAX]; /* entries shown, largest first */
   int ledger_count;
   struct spp_plan_details details;
@@ -105,7 +105,7 @@ struct spp_list_state *spp_app_list(struct spp_app *app, enum spp_pane pane);
 void spp_app_say(struct spp_app *app, bool bad, const char *fmt, ...) SPP_PRINTF(3, 4);
 
 /* Parts of the handler, by subject. */
-void spp_app_arrange(struct spp_app *app);                    /* filter and sort the plans */
+void spp_app_arrange(struct spp_app *app); /* filter and sort the plans */
 unsigned spp_app_set(struct spp_app *app, const char *option, const char *text); /* "" or "any" = free it */
 unsigned spp_app_command(struct spp_app *app, const char *line);
 unsigned spp_app_prompt_key(struct spp_app *app, int key);

@@ -118,17 +118,37 @@ static void say_layout(const struct spp_layout *layout, struct spp_str *out) {
   spp_str_addf(out, " --zero %d", layout->zero);
   say_degree(out, "dp-replicate", layout->dp_replicate);
   spp_str_addf(out, " --recompute %s", spp_recompute_name(layout->recompute));
-  if (layout->offload != SPP_OFFLOAD_NONE) spp_str_addf(out, " --offload %s", spp_offload_name(layout->offload));
+  if (layout->offload != SPP_OFFLOAD_NONE)
+    spp_str_addf(out, " --offload %s", spp_offload_name(layout->offload));
   if (layout->pp > 1) spp_str_addf(out, " --schedule %s", spp_schedule_name(layout->schedule));
   spp_str_addf(out, " --micro-batch %lld", (long long)layout->micro_batch);
 }
 
 /* The job's words without those of the layout. */
 static void say_job(const struct spp_app *app, struct spp_str *out) {
-  static const char *const layout_words[] = {
-      "framework", "tp", "pp", "vpp", "dp", "ep", "etp", "sp", "sp-kind", "ulysses", "ring", "megatron-sp",
-      "no-megatron-sp", "zero", "dp-replicate", "recompute", "offload", "schedule", "micro-batch", "top",
-      "objective", "search", "threads"};
+  static const char *const layout_words[] = {"framework",
+                                             "tp",
+                                             "pp",
+                                             "vpp",
+                                             "dp",
+                                             "ep",
+                                             "etp",
+                                             "sp",
+                                             "sp-kind",
+                                             "ulysses",
+                                             "ring",
+                                             "megatron-sp",
+                                             "no-megatron-sp",
+                                             "zero",
+                                             "dp-replicate",
+                                             "recompute",
+                                             "offload",
+                                             "schedule",
+                                             "micro-batch",
+                                             "top",
+                                             "objective",
+                                             "search",
+                                             "threads"};
   struct spp_words words = app->words;
   for (size_t i = 0; i < sizeof layout_words / sizeof layout_words[0]; i++)
     spp_words_unset(&words, layout_words[i]);

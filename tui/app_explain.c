@@ -29,7 +29,7 @@ static void explain_tensor(const struct spp_ledger_entry *entry, struct spp_str 
   int said = 0;
   spp_str_addf(out, "%s: %s (%s bytes)\n\n", entry->tensor->name, spp_bytes_print(entry->bytes, bytes),
                spp_int_print(entry->bytes, exact));
-  if (entry->rows > 0) {
+  if (entry->rows > 0 && entry->cols > 1) {
     spp_str_addf(out, "formula   %lld x %lld elements of %s", (long long)entry->rows, (long long)entry->cols,
                  spp_dtype_name(entry->dtype));
     if (entry->copies != 1) spp_str_addf(out, ", %lld of them at once", (long long)entry->copies);
@@ -38,7 +38,8 @@ static void explain_tensor(const struct spp_ledger_entry *entry, struct spp_str 
     spp_str_add(out, "formula   a size the library decides, no array of the model\n");
   }
   spp_str_addf(out, "part      %s\n", spp_part_label(entry->tensor->part));
-  spp_str_addf(out, "why       %s\nlives in  ", entry->tensor->why ? entry->tensor->why : "part of the model");
+  spp_str_addf(out, "why       %s\nlives in  ",
+               entry->tensor->why ? entry->tensor->why : "part of the model");
   if ((entry->live & SPP_LIVE_ALWAYS) == SPP_LIVE_ALWAYS)
     spp_str_add(out, "every phase");
   else
@@ -56,8 +57,9 @@ static void explain_memory(const struct spp_plan *plan, struct spp_str *out) {
   spp_str_addf(out, "formula   allocator's peak %s + what it holds unused %s + NCCL and CUDA context %s\n",
                spp_bytes_print(m->peak_bytes, a), spp_bytes_print(m->reserved_bytes - m->peak_bytes, b),
                spp_bytes_print(m->device_bytes - m->reserved_bytes, c));
-  spp_str_addf(out, "when      %s; 80 %% of such runs stay within %s and %s\n", spp_moment_name(m->peak_moment),
-               spp_bytes_print(m->low_bytes, a), spp_bytes_print(m->high_bytes, b));
+  spp_str_addf(out, "when      %s; 80 %% of such runs stay within %s and %s\n",
+               spp_moment_name(m->peak_moment), spp_bytes_print(m->low_bytes, a),
+               spp_bytes_print(m->high_bytes, b));
   spp_str_addf(out, "fits      %s, probability %.0f %%\n", m->fits ? "yes" : "no", 100 * m->fit_probability);
   spp_str_add(out, "source    docs/memory.md; Enter on a part shows its tensors");
 }

@@ -53,7 +53,8 @@ static int compare_plans(const struct spp_app *app, int a, int b) {
   switch (app->sort) {
   case SPP_SORT_FRAMEWORK: return strcmp(x->job.framework->name, y->job.framework->name);
   case SPP_SORT_MEMORY:
-    return compare_double((double)x->prediction.memory.device_bytes, (double)y->prediction.memory.device_bytes);
+    return compare_double((double)x->prediction.memory.device_bytes,
+                          (double)y->prediction.memory.device_bytes);
   case SPP_SORT_SPEED:
     return compare_double(y->prediction.time.tokens_per_s_per_gpu, x->prediction.time.tokens_per_s_per_gpu);
   case SPP_SORT_STEP: return compare_double(x->prediction.time.step_s, y->prediction.time.step_s);

@@ -27,6 +27,7 @@ struct spp_draw_list {
   int line, lines, top, cursor, count;
   bool focused;
 };
-struct spp_draw_list spp_draw_list(const struct spp_app *app, enum spp_pane pane, const struct spp_rect *rect);
+struct spp_draw_list spp_draw_list(const struct spp_app *app, enum spp_pane pane,
+                                   const struct spp_rect *rect);
 
 #endif

@@ -13,11 +13,12 @@ void spp_draw_form(const struct spp_app *app, const struct spp_rect *rect, struc
     const char *said = spp_words_get(&app->words, field->option);
     int row = list.line + i;
     bool here = list.focused && list.top + i == list.cursor;
-    spp_putf(screen, rect, row, 1, SPP_ROLE_DIM, "%s", field->label);
-    spp_put(screen, rect, row, 1 + LABEL_COLS, said ? SPP_ROLE_PLAIN : SPP_ROLE_DIM, said ? said : field->unsaid);
+    spp_putf(screen, rect, row, 1, SPP_INK_DIM, "%s", field->label);
+    spp_put(screen, rect, row, 1 + LABEL_COLS, said ? SPP_INK_PLAIN : SPP_INK_DIM,
+            said ? said : field->unsaid);
     if (!here) continue;
-    spp_put_role(screen, rect, row, SPP_ROLE_SELECTED);
-    spp_put_char(screen, rect, row, 0, SPP_ROLE_SELECTED, '<');
-    spp_put_char(screen, rect, row, rect->cols - 1, SPP_ROLE_SELECTED, '>');
+    spp_put_role(screen, rect, row, SPP_INK_SELECTED);
+    spp_put_char(screen, rect, row, 0, SPP_INK_SELECTED, '<');
+    spp_put_char(screen, rect, row, rect->cols - 1, SPP_INK_SELECTED, '>');
   }
 }

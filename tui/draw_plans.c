@@ -24,17 +24,18 @@ static void draw_row(const struct spp_app *app, int index, const struct spp_rect
   char gib[32], rate[32], step[32], layout[300], framework[16];
   bool fits = memory->fits && memory->host_fits;
   snprintf(framework, sizeof framework, "%.11s", plan->job.framework->name);
-  if (app->marked[index]) spp_put(screen, rect, row, MARK, SPP_ROLE_KEY, "✓");
-  if (in_front(app, index)) spp_put(screen, rect, row, MARK + 1, SPP_ROLE_DIM, "*");
-  spp_putf(screen, rect, row, RANK, SPP_ROLE_PLAIN, "%3d", index + 1);
-  spp_put(screen, rect, row, FRAMEWORK, SPP_ROLE_PLAIN, framework);
-  spp_putf(screen, rect, row, NUMBERS, fits ? SPP_ROLE_GOOD : SPP_ROLE_BAD, "%6s %s",
+  if (app->marked[index]) spp_put(screen, rect, row, MARK, SPP_INK_KEY, "✓");
+  if (in_front(app, index)) spp_put(screen, rect, row, MARK + 1, SPP_INK_DIM, "*");
+  spp_putf(screen, rect, row, RANK, SPP_INK_PLAIN, "%3d", index + 1);
+  spp_put(screen, rect, row, FRAMEWORK, SPP_INK_PLAIN, framework);
+  spp_putf(screen, rect, row, NUMBERS, fits ? SPP_INK_GOOD : SPP_INK_BAD, "%6s %s",
            spp_text_gib(memory->device_bytes, gib), fits ? "OK " : "OOM");
-  spp_putf(screen, rect, row, NUMBERS + 11, SPP_ROLE_PLAIN, "%7s", spp_text_rate(time->tokens_per_s_per_gpu, rate));
-  spp_putf(screen, rect, row, NUMBERS + 19, SPP_ROLE_PLAIN, "%9.9s", spp_seconds_print(time->step_s, step));
-  spp_put(screen, rect, row, NUMBERS + 30, SPP_ROLE_PLAIN,
+  spp_putf(screen, rect, row, NUMBERS + 11, SPP_INK_PLAIN, "%7s",
+           spp_text_rate(time->tokens_per_s_per_gpu, rate));
+  spp_putf(screen, rect, row, NUMBERS + 19, SPP_INK_PLAIN, "%9.9s", spp_seconds_print(time->step_s, step));
+  spp_put(screen, rect, row, NUMBERS + 30, SPP_INK_PLAIN,
           spp_layout_describe(&plan->job, &plan->layout, layout, sizeof layout));
-  if (here) spp_put_role(screen, rect, row, SPP_ROLE_SELECTED);
+  if (here) spp_put_role(screen, rect, row, SPP_INK_SELECTED);
 }
 
 static void draw_columns(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen) {
@@ -42,26 +43,25 @@ static void draw_columns(const struct spp_app *app, const struct spp_rect *rect,
     int col;
     const char *name;
     enum spp_sort sort;
-  } columns[] = {{RANK, "  #", SPP_SORT_RANK},
-                 {FRAMEWORK, "framework", SPP_SORT_FRAMEWORK},
-                 {NUMBERS, "   GiB", SPP_SORT_MEMORY},
-                 {NUMBERS + 9, "tok/s/GPU", SPP_SORT_SPEED},
-                 {NUMBERS + 24, "step", SPP_SORT_STEP},
-                 {NUMBERS + 30, "layout", SPP_SORT_COUNT}};
-  spp_put_fill(screen, rect, 1, 0, SPP_ROLE_COLUMN, ' ', rect->cols);
+  } columns[] = {{RANK, "  #", SPP_SORT_RANK},          {FRAMEWORK, "framework", SPP_SORT_FRAMEWORK},
+                 {NUMBERS, "   GiB", SPP_SORT_MEMORY},  {NUMBERS + 9, "tok/s/GPU", SPP_SORT_SPEED},
+                 {NUMBERS + 24, "step", SPP_SORT_STEP}, {NUMBERS + 30, "layout", SPP_SORT_COUNT}};
+  spp_put_fill(screen, rect, 1, 0, SPP_INK_COLUMN, ' ', rect->cols);
   for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
-    int col = spp_put(screen, rect, 1, columns[i].col, SPP_ROLE_COLUMN, columns[i].name);
-    if (columns[i].sort == app->sort) spp_put(screen, rect, 1, col, SPP_ROLE_COLUMN, app->inverted ? "↑" : "↓");
+    int col = spp_put(screen, rect, 1, columns[i].col, SPP_INK_COLUMN, columns[i].name);
+    if (columns[i].sort == app->sort)
+      spp_put(screen, rect, 1, col, SPP_INK_COLUMN, app->inverted ? "↑" : "↓");
   }
 }
 
-static void say_nothing_yet(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen) {
-  const char *text = app->searching      ? "searching every legal layout… (Esc stops)"
-                     : !app->outcome     ? "no plan yet: fill in the form, r plans"
-                     : app->filter[0]    ? "no plan has these words: Esc clears the filter"
-                                         : "no plan";
+static void say_nothing_yet(const struct spp_app *app, const struct spp_rect *rect,
+                            struct spp_screen *screen) {
+  const char *text = app->searching   ? "searching every legal layout… (Esc stops)"
+                     : !app->outcome  ? "no plan yet: fill in the form, r plans"
+                     : app->filter[0] ? "no plan has these words: Esc clears the filter"
+                                      : "no plan";
   struct spp_rect inner = {rect->row, rect->col + 1, rect->rows, rect->cols - 1};
-  spp_put_wrapped(screen, &inner, 2, SPP_ROLE_DIM, text);
+  spp_put_wrapped(screen, &inner, 2, SPP_INK_DIM, text);
 }
 
 void spp_draw_plans(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen) {

@@ -15,37 +15,37 @@ void spp_draw_comm(const struct spp_app *app, const struct spp_rect *rect, struc
   if (!plan) return;
   int count = spp_fact_comm_sums(&plan->prediction.comm, sums, (int)(sizeof sums / sizeof sums[0]));
   if (list.line >= 3) {
-    spp_putf(screen, rect, 1, 1, SPP_ROLE_PLAIN, "one GPU sends %s a step",
+    spp_putf(screen, rect, 1, 1, SPP_INK_PLAIN, "one GPU sends %s a step",
              spp_bytes_print_decimal(plan->prediction.comm.sent_bytes_per_step, text));
-    spp_put_fill(screen, rect, 2, 0, SPP_ROLE_COLUMN, ' ', rect->cols);
-    spp_put(screen, rect, 2, 1, SPP_ROLE_COLUMN, "operation      over    ranks       sent     time  exposed");
+    spp_put_fill(screen, rect, 2, 0, SPP_INK_COLUMN, ' ', rect->cols);
+    spp_put(screen, rect, 2, 1, SPP_INK_COLUMN, "operation      over    ranks       sent     time  exposed");
   }
-  if (count == 0) spp_put(screen, rect, list.line, 1, SPP_ROLE_DIM, "nothing is sent");
+  if (count == 0) spp_put(screen, rect, list.line, 1, SPP_INK_DIM, "nothing is sent");
   for (int i = 0; i < list.lines && list.top + i < count; i++) {
     const struct spp_comm_sum *sum = &sums[list.top + i];
     int row = list.line + i, col;
     double hidden = sum->time_s > 0 ? 1 - sum->exposed_s / sum->time_s : 0;
-    col = spp_putf(screen, rect, row, 1, SPP_ROLE_PLAIN, "%-14s %-8s%5lld %10s", spp_collective_name(sum->op),
+    col = spp_putf(screen, rect, row, 1, SPP_INK_PLAIN, "%-14s %-8s%5lld %10s", spp_collective_name(sum->op),
                    spp_group_name(sum->group), (long long)sum->ranks,
                    spp_bytes_print_decimal(sum->step_bytes, text));
-    col = spp_putf(screen, rect, row, col, SPP_ROLE_PLAIN, "%9s", spp_seconds_print(sum->time_s, time));
-    col = spp_putf(screen, rect, row, col, sum->exposed_s > 0.01 * plan->prediction.time.step_s ? SPP_ROLE_WARN
-                                                                                               : SPP_ROLE_PLAIN,
-                   "%9s", spp_seconds_print(sum->exposed_s, exposed));
+    col = spp_putf(screen, rect, row, col, SPP_INK_PLAIN, "%9s", spp_seconds_print(sum->time_s, time));
+    col = spp_putf(screen, rect, row, col,
+                   sum->exposed_s > 0.01 * plan->prediction.time.step_s ? SPP_INK_WARN : SPP_INK_PLAIN, "%9s",
+                   spp_seconds_print(sum->exposed_s, exposed));
     int bar = rect->cols - col - 14;
     if (bar >= 8) {
-      spp_put_fill(screen, rect, row, col + 2, SPP_ROLE_GOOD, 0x2591, (int)(hidden * bar + 0.5));
-      spp_put_fill(screen, rect, row, col + 2 + (int)(hidden * bar + 0.5), SPP_ROLE_WARN, 0x2588,
+      spp_put_fill(screen, rect, row, col + 2, SPP_INK_GOOD, 0x2591, (int)(hidden * bar + 0.5));
+      spp_put_fill(screen, rect, row, col + 2 + (int)(hidden * bar + 0.5), SPP_INK_WARN, 0x2588,
                    bar - (int)(hidden * bar + 0.5));
-      spp_putf(screen, rect, row, col + 3 + bar, SPP_ROLE_DIM, "%3.0f %% hidden", 100 * hidden);
+      spp_putf(screen, rect, row, col + 3 + bar, SPP_INK_DIM, "%3.0f %% hidden", 100 * hidden);
     }
-    if (list.focused && list.top + i == list.cursor) spp_put_role(screen, rect, row, SPP_ROLE_SELECTED);
+    if (list.focused && list.top + i == list.cursor) spp_put_role(screen, rect, row, SPP_INK_SELECTED);
   }
 }
 
-static const char *const short_labels[] = {"compute",      "attention",    "SP exposed", "TP exposed",
-                                           "PP bubble",    "PP exposed",   "DP exposed", "EP exposed",
-                                           "offload",      "optimizer",    "host"};
+static const char *const short_labels[] = {"compute",   "attention",  "SP exposed", "TP exposed",
+                                           "PP bubble", "PP exposed", "DP exposed", "EP exposed",
+                                           "offload",   "optimizer",  "host"};
 
 /* Each part begins where the one before ended: the bars read as one step from left to right. */
 void spp_draw_time(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen) {
@@ -58,13 +58,13 @@ void spp_draw_time(const struct spp_app *app, const struct spp_rect *rect, struc
   if (!plan) return;
   const struct spp_time *time = &plan->prediction.time;
   if (list.line >= 3) {
-    spp_putf(screen, rect, 1, 1, SPP_ROLE_PLAIN, "step %s, %s tok/s/GPU, MFU %.1f %%",
+    spp_putf(screen, rect, 1, 1, SPP_INK_PLAIN, "step %s, %s tok/s/GPU, MFU %.1f %%",
              spp_seconds_print(time->step_s, text), spp_text_rate(time->tokens_per_s_per_gpu, rate),
              100 * time->mfu_causal);
-    spp_put_fill(screen, rect, 2, 0, SPP_ROLE_COLUMN, ' ', rect->cols);
-    spp_put(screen, rect, 2, 1, SPP_ROLE_COLUMN, "part          time       share");
-    spp_put(screen, rect, 2, bar_col, SPP_ROLE_COLUMN, "0");
-    spp_put_right(screen, rect, 2, SPP_ROLE_COLUMN, text);
+    spp_put_fill(screen, rect, 2, 0, SPP_INK_COLUMN, ' ', rect->cols);
+    spp_put(screen, rect, 2, 1, SPP_INK_COLUMN, "part          time       share");
+    spp_put(screen, rect, 2, bar_col, SPP_INK_COLUMN, "0");
+    spp_put_right(screen, rect, 2, SPP_INK_COLUMN, text);
   }
   for (int i = 0; i < spp_time_part_count; i++) {
     double part_s = spp_fact_time_part(time, i), share = time->step_s > 0 ? part_s / time->step_s : 0;
@@ -73,11 +73,11 @@ void spp_draw_time(const struct spp_app *app, const struct spp_rect *rect, struc
     begin_s += part_s;
     int to = time->step_s > 0 ? (int)(begin_s / time->step_s * cols + 0.5) : 0;
     if (i < list.top || i - list.top >= list.lines) continue;
-    spp_putf(screen, rect, row, 1, part_s > 0 ? SPP_ROLE_PLAIN : SPP_ROLE_DIM, "%-11s %9s  %5.1f %%",
+    spp_putf(screen, rect, row, 1, part_s > 0 ? SPP_INK_PLAIN : SPP_INK_DIM, "%-11s %9s  %5.1f %%",
              short_labels[i], part_s > 0 ? spp_seconds_print(part_s, text) : "-", 100 * share);
     if (part_s > 0) {
-      spp_put_fill(screen, rect, row, bar_col + from, spp_role_series(i), 0x2588, to > from ? to - from : 1);
+      spp_put_fill(screen, rect, row, bar_col + from, spp_ink_series(i), 0x2588, to > from ? to - from : 1);
     }
-    if (list.focused && i == list.cursor) spp_put_role(screen, rect, row, SPP_ROLE_SELECTED);
+    if (list.focused && i == list.cursor) spp_put_role(screen, rect, row, SPP_INK_SELECTED);
   }
 }

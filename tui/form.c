@@ -44,8 +44,8 @@ static int64_t next_power(int64_t value, int direction) {
 }
 
 /* Numbers below the first are "free", where the field may be. */
-static bool step_number(const struct spp_tui_host *host, const struct spp_form_field *field,
-                        const char *said, int direction, char text[SPP_WORD_TEXT]) {
+static bool step_number(const struct spp_tui_host *host, const struct spp_form_field *field, const char *said,
+                        int direction, char text[SPP_WORD_TEXT]) {
   bool from_zero = strcmp(field->option, "zero") == 0; /* stages 0..3, one by one */
   int64_t value = from_zero ? -1 : 0;
   if (said && spp_count_parse(said, field->option, 0, INT64_MAX / 4, &value, NULL) != SPP_OK) return false;

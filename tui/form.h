@@ -12,8 +12,8 @@ enum spp_form_kind {
 struct spp_form_field {
   const char *label, *option;
   enum spp_form_kind kind;
-  bool needed;         /* cannot be left free */
-  const char *unsaid;  /* what is shown while free: "any" */
+  bool needed;        /* cannot be left free */
+  const char *unsaid; /* what is shown while free: "any" */
 };
 extern const struct spp_form_field spp_form_fields[];
 extern const int spp_form_count;

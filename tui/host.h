@@ -12,7 +12,7 @@
 /* Speed of one strategy of the comparison, its layout held, at other sequence lengths. */
 enum { SPP_CURVE_POINTS = 10, SPP_CURVES_MAX = 16 };
 struct spp_curve {
-  int row; /* of the comparison */
+  int row;                                       /* of the comparison */
   double tokens_per_s_per_gpu[SPP_CURVE_POINTS]; /* 0 = it does not fit, or is not legal there */
 };
 

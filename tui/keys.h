@@ -25,7 +25,7 @@ enum spp_key {
   SPP_KEY_F6,
   SPP_KEY_F10
 };
-#define SPP_CTRL(letter) ((letter) & 31)
+#define SPP_CTRL(letter) ((letter)&31)
 
 /* Where a key works. */
 enum spp_context {

@@ -1,4 +1,3 @@
-#define _XOPEN_SOURCE 700
 #include "tui/loop.h"
 
 #include <errno.h>
@@ -144,13 +143,14 @@ static enum spp_status make_pipe(int fds[2], struct spp_diag *diag) {
   return SPP_OK;
 }
 
-static enum spp_status run(struct loop *loop, struct spp_diag *diag) {
+static enum spp_status run(struct loop *loop, const char *greeting, struct spp_diag *diag) {
   struct spp_event resize = {.kind = SPP_EVENT_RESIZE};
   enum spp_status status = spp_terminal_open(loop->options, diag);
   if (status != SPP_OK) return status;
   spp_terminal_size(&resize.rows, &resize.cols);
   handle(loop, &resize);
   handle(loop, &(struct spp_event){.kind = SPP_EVENT_KEY, .key = 'r'});
+  if (greeting) spp_app_say(&loop->app, false, "%s", greeting);
   status = turn(loop, diag);
   spp_terminal_close();
   return status;
@@ -171,8 +171,7 @@ enum spp_status spp_tui_run(const struct spp_tui_host *host, const struct spp_te
     status = spp_worker_start(host, loop->wake[1], &loop->worker, diag);
     if (status == SPP_OK) {
       catch_signals(loop->wake[1], before);
-      if (greeting) spp_app_say(&loop->app, false, "%s", greeting);
-      status = run(loop, diag);
+      status = run(loop, greeting, diag);
       spp_worker_end(loop->worker);
       release_signals(before);
     }

@@ -3,9 +3,9 @@
 #include "tui/app.h"
 
 enum {
-  TWO_COLUMNS = 76,  /* screen columns from which the form stands beside the rest */
-  WIDE = 110,        /* ... and has room */
-  TWO_PANES = 17     /* body rows from which plans and detail stand one above the other */
+  TWO_COLUMNS = 76, /* screen columns from which the form stands beside the rest */
+  WIDE = 110,       /* ... and has room */
+  TWO_PANES = 17    /* body rows from which plans and detail stand one above the other */
 };
 
 static void split_right(const struct spp_app *app, struct spp_rect area, struct spp_panes *panes) {
@@ -18,14 +18,13 @@ static void split_right(const struct spp_app *app, struct spp_rect area, struct 
   if (app->view == SPP_VIEW_COMPARE) plans = area.rows / 4; /* the plot wants height */
   if (plans < 6) plans = 6;
   panes->rects[SPP_PANE_PLANS] = (struct spp_rect){area.row, area.col, plans, area.cols};
-  panes->rects[SPP_PANE_DETAIL] =
-      (struct spp_rect){area.row + plans, area.col, area.rows - plans, area.cols};
+  panes->rects[SPP_PANE_DETAIL] = (struct spp_rect){area.row + plans, area.col, area.rows - plans, area.cols};
 }
 
 static void place_overlay(const struct spp_rect *body, struct spp_panes *panes) {
   int margin = body->cols >= TWO_COLUMNS ? 4 : 0, edge = body->rows >= TWO_PANES ? 1 : 0;
-  panes->rects[SPP_PANE_OVERLAY] = (struct spp_rect){body->row + edge, body->col + margin,
-                                                     body->rows - 2 * edge, body->cols - 2 * margin};
+  panes->rects[SPP_PANE_OVERLAY] =
+      (struct spp_rect){body->row + edge, body->col + margin, body->rows - 2 * edge, body->cols - 2 * margin};
 }
 
 void spp_panes(const struct spp_app *app, int rows, int cols, struct spp_panes *panes) {
@@ -51,8 +50,11 @@ void spp_panes(const struct spp_app *app, int rows, int cols, struct spp_panes *
 /* Rows above the list: heading and column names, or what a view says before its rows. Dropped from the bottom
  * up where the pane is low. */
 static int head_rows(const struct spp_app *app, enum spp_pane pane, int rows) {
-  static const int views[SPP_VIEW_COUNT] = {[SPP_VIEW_MEMORY] = 5, [SPP_VIEW_COMM] = 3, [SPP_VIEW_TIME] = 3,
-                                            [SPP_VIEW_COMPARE] = 2, [SPP_VIEW_WHY] = 1};
+  static const int views[SPP_VIEW_COUNT] = {[SPP_VIEW_MEMORY] = 5,
+                                            [SPP_VIEW_COMM] = 3,
+                                            [SPP_VIEW_TIME] = 3,
+                                            [SPP_VIEW_COMPARE] = 2,
+                                            [SPP_VIEW_WHY] = 1};
   int head = 1;
   if (pane == SPP_PANE_PLANS) head = 2;
   if (pane == SPP_PANE_DETAIL) head = views[app->view];

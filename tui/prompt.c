@@ -96,7 +96,8 @@ static void insert(struct spp_prompt *prompt, int key) {
   spp_utf8_encode((uint32_t)key, bytes);
   n = (int)strlen(bytes);
   if (prompt->length + n >= (int)sizeof prompt->text) return;
-  memmove(prompt->text + prompt->at + n, prompt->text + prompt->at, (size_t)(prompt->length - prompt->at + 1));
+  memmove(prompt->text + prompt->at + n, prompt->text + prompt->at,
+          (size_t)(prompt->length - prompt->at + 1));
   memcpy(prompt->text + prompt->at, bytes, (size_t)n);
   prompt->at += n;
   prompt->length += n;

@@ -17,9 +17,9 @@ struct spp_prompt {
   enum spp_prompt_kind kind;
   char option[SPP_WORD_NAME];
   char text[SPP_WORD_TEXT];
-  int length, at;    /* bytes; at: before which byte the next character goes */
+  int length, at;           /* bytes; at: before which byte the next character goes */
   char stem[SPP_WORD_TEXT]; /* what was typed before Tab */
-  int completion;    /* candidate shown, -1 = none */
+  int completion;           /* candidate shown, -1 = none */
   char error[320];
 };
 void spp_prompt_begin(struct spp_prompt *prompt, enum spp_prompt_kind kind, const char *option,

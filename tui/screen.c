@@ -7,9 +7,9 @@
 
 #include "base/utf8.h"
 
-char spp_role_letter(enum spp_role role) {
+char spp_ink_letter(enum spp_ink role) {
   static const char letters[] = ".dthfcskgwbABCDEF";
-  _Static_assert(sizeof letters == (size_t)SPP_ROLE_COUNT + 1, "one letter a role");
+  _Static_assert(sizeof letters == (size_t)SPP_INK_COUNT + 1, "one letter a role");
   return letters[role];
 }
 
@@ -29,7 +29,7 @@ enum spp_status spp_screen_resize(struct spp_screen *screen, int rows, int cols,
 
 void spp_screen_clear(struct spp_screen *screen) {
   for (int i = 0; i < screen->rows * screen->cols; i++)
-    screen->cells[i] = (struct spp_cell_glyph){' ', SPP_ROLE_PLAIN};
+    screen->cells[i] = (struct spp_cell_glyph){' ', SPP_INK_PLAIN};
   screen->cursor_row = screen->cursor_col = -1;
 }
 
@@ -64,26 +64,26 @@ static struct spp_cell_glyph *cell_at(const struct spp_screen *screen, const str
   return &screen->cells[row * screen->cols + col];
 }
 
-void spp_put_char(struct spp_screen *screen, const struct spp_rect *rect, int row, int col,
-                  enum spp_role role, uint32_t ch) {
+void spp_put_char(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_ink role,
+                  uint32_t ch) {
   struct spp_cell_glyph *cell = cell_at(screen, rect, row, col);
   if (cell) *cell = (struct spp_cell_glyph){screen->utf8 ? ch : ascii_of(ch), (uint8_t)role};
 }
 
-void spp_put_fill(struct spp_screen *screen, const struct spp_rect *rect, int row, int col,
-                  enum spp_role role, uint32_t ch, int count) {
+void spp_put_fill(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_ink role,
+                  uint32_t ch, int count) {
   for (int i = 0; i < count && col + i < rect->cols; i++)
     spp_put_char(screen, rect, row, col + i, role, ch);
 }
 
-void spp_put_role(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_role role) {
+void spp_put_role(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_ink role) {
   for (int col = 0; col < rect->cols; col++) {
     struct spp_cell_glyph *cell = cell_at(screen, rect, row, col);
     if (cell) cell->role = (uint8_t)role;
   }
 }
 
-int spp_put(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_role role,
+int spp_put(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_ink role,
             const char *text) {
   for (size_t left = strlen(text), n; left > 0 && col < rect->cols; text += n, left -= n) {
     char one[5] = "?";
@@ -107,7 +107,7 @@ int spp_put(struct spp_screen *screen, const struct spp_rect *rect, int row, int
   return col;
 }
 
-int spp_putf(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_role role,
+int spp_putf(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_ink role,
              const char *fmt, ...) {
   char text[512];
   va_list args;
@@ -117,13 +117,13 @@ int spp_putf(struct spp_screen *screen, const struct spp_rect *rect, int row, in
   return spp_put(screen, rect, row, col, role, text);
 }
 
-void spp_put_right(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_role role,
+void spp_put_right(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_ink role,
                    const char *text) {
   int col = rect->cols - spp_utf8_width(text);
   spp_put(screen, rect, row, col > 0 ? col : 0, role, text);
 }
 
-int spp_put_wrapped(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_role role,
+int spp_put_wrapped(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_ink role,
                     const char *text) {
   while (*text && rect->cols > 0) {
     size_t fit = spp_utf8_fit(text, rect->cols), end = fit;
@@ -169,7 +169,7 @@ static void print(const struct spp_screen *screen, bool roles, struct spp_str *o
     size_t keep = out->len;
     for (int col = 0; col < screen->cols; col++) {
       const struct spp_cell_glyph *cell = &screen->cells[row * screen->cols + col];
-      char text[5] = {spp_role_letter((enum spp_role)cell->role)};
+      char text[5] = {spp_ink_letter((enum spp_ink)cell->role)};
       if (!roles && cell->ch == 0) continue;
       if (!roles) spp_utf8_encode(cell->ch, text);
       spp_str_add(out, text);

@@ -11,27 +11,27 @@
 
 /* What a cell means. Colours and attributes are in one table in tui/terminal.c; meaning is never by colour
  * alone. */
-enum spp_role {
-  SPP_ROLE_PLAIN,
-  SPP_ROLE_DIM,
-  SPP_ROLE_BAR,      /* title line */
-  SPP_ROLE_HEAD,     /* heading of a pane */
-  SPP_ROLE_FOCUS,    /* heading of the pane that has the keys */
-  SPP_ROLE_COLUMN,   /* column names */
-  SPP_ROLE_SELECTED, /* the row under the cursor */
-  SPP_ROLE_KEY,      /* a key in the bottom line */
-  SPP_ROLE_GOOD,
-  SPP_ROLE_WARN,
-  SPP_ROLE_BAD,
-  SPP_ROLE_SERIES, /* first of SPP_SERIES_COUNT colours for parts and curves */
+enum spp_ink {
+  SPP_INK_PLAIN,
+  SPP_INK_DIM,
+  SPP_INK_BAR,      /* title line */
+  SPP_INK_HEAD,     /* heading of a pane */
+  SPP_INK_FOCUS,    /* heading of the pane that has the keys */
+  SPP_INK_COLUMN,   /* column names */
+  SPP_INK_SELECTED, /* the row under the cursor */
+  SPP_INK_KEY,      /* a key in the bottom line */
+  SPP_INK_GOOD,
+  SPP_INK_WARN,
+  SPP_INK_BAD,
+  SPP_INK_SERIES, /* first of SPP_SERIES_COUNT colours for parts and curves */
   SPP_SERIES_COUNT = 6,
-  SPP_ROLE_COUNT = SPP_ROLE_SERIES + SPP_SERIES_COUNT
+  SPP_INK_COUNT = SPP_INK_SERIES + SPP_SERIES_COUNT
 };
-static inline enum spp_role spp_role_series(int i) {
-  return (enum spp_role)((int)SPP_ROLE_SERIES + i % (int)SPP_SERIES_COUNT);
+static inline enum spp_ink spp_ink_series(int i) {
+  return (enum spp_ink)((int)SPP_INK_SERIES + i % (int)SPP_SERIES_COUNT);
 }
 /* One letter a role, for role maps. */
-char spp_role_letter(enum spp_role role);
+char spp_ink_letter(enum spp_ink role);
 
 struct spp_rect {
   int row, col, rows, cols; /* rows or cols 0: not shown */
@@ -55,23 +55,23 @@ void spp_screen_free(struct spp_screen *screen);
 
 /* Text at (row, col) of the rectangle, cut at its right edge; control characters show as '?'. Returns the
  * column after it. Rows and columns outside the rectangle or the screen are not drawn. */
-int spp_put(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_role role,
+int spp_put(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_ink role,
             const char *text);
-int spp_putf(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_role role,
+int spp_putf(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_ink role,
              const char *fmt, ...) SPP_PRINTF(6, 7);
 /* The same, ending at the right edge. */
-void spp_put_right(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_role role,
+void spp_put_right(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_ink role,
                    const char *text);
 /* One character, as spp_put. */
-void spp_put_char(struct spp_screen *screen, const struct spp_rect *rect, int row, int col,
-                  enum spp_role role, uint32_t ch);
+void spp_put_char(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_ink role,
+                  uint32_t ch);
 /* `count` of one character. */
-void spp_put_fill(struct spp_screen *screen, const struct spp_rect *rect, int row, int col,
-                  enum spp_role role, uint32_t ch, int count);
+void spp_put_fill(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_ink role,
+                  uint32_t ch, int count);
 /* Give a whole row of the rectangle a role, keeping its characters. */
-void spp_put_role(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_role role);
+void spp_put_role(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_ink role);
 /* Text broken at spaces into the rectangle from `row` on; returns the row after it. */
-int spp_put_wrapped(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_role role,
+int spp_put_wrapped(struct spp_screen *screen, const struct spp_rect *rect, int row, enum spp_ink role,
                     const char *text);
 
 /* The screen as lines of text, or of role letters; trailing blanks cut. */

@@ -1,6 +1,6 @@
-#define _XOPEN_SOURCE 700
-#define _DEFAULT_SOURCE /* SIGTSTP and friends beside termios */
+#ifndef NCURSES_WIDECHAR
 #define NCURSES_WIDECHAR 1
+#endif
 #include "tui/terminal.h"
 
 #include <curses.h>
@@ -17,24 +17,24 @@ struct look {
   short color; /* -1 = the default */
   attr_t attributes, mono;
 };
-static const struct look looks[SPP_ROLE_COUNT] = {
-    [SPP_ROLE_PLAIN] = {-1, A_NORMAL, A_NORMAL},
-    [SPP_ROLE_DIM] = {COLOR_CYAN, A_NORMAL, A_DIM},
-    [SPP_ROLE_BAR] = {COLOR_BLUE, A_REVERSE | A_BOLD, A_REVERSE | A_BOLD},
-    [SPP_ROLE_HEAD] = {COLOR_BLUE, A_BOLD | A_UNDERLINE, A_UNDERLINE},
-    [SPP_ROLE_FOCUS] = {COLOR_YELLOW, A_BOLD | A_UNDERLINE, A_BOLD | A_UNDERLINE},
-    [SPP_ROLE_COLUMN] = {COLOR_CYAN, A_UNDERLINE, A_UNDERLINE},
-    [SPP_ROLE_SELECTED] = {COLOR_CYAN, A_REVERSE, A_REVERSE},
-    [SPP_ROLE_KEY] = {COLOR_YELLOW, A_BOLD, A_BOLD},
-    [SPP_ROLE_GOOD] = {COLOR_GREEN, A_NORMAL, A_NORMAL},
-    [SPP_ROLE_WARN] = {COLOR_YELLOW, A_NORMAL, A_BOLD},
-    [SPP_ROLE_BAD] = {COLOR_RED, A_BOLD, A_BOLD | A_REVERSE},
-    [SPP_ROLE_SERIES + 0] = {COLOR_BLUE, A_BOLD, A_NORMAL},
-    [SPP_ROLE_SERIES + 1] = {COLOR_GREEN, A_BOLD, A_BOLD},
-    [SPP_ROLE_SERIES + 2] = {COLOR_MAGENTA, A_BOLD, A_NORMAL},
-    [SPP_ROLE_SERIES + 3] = {COLOR_YELLOW, A_BOLD, A_BOLD},
-    [SPP_ROLE_SERIES + 4] = {COLOR_CYAN, A_BOLD, A_NORMAL},
-    [SPP_ROLE_SERIES + 5] = {COLOR_RED, A_BOLD, A_BOLD},
+static const struct look looks[SPP_INK_COUNT] = {
+    [SPP_INK_PLAIN] = {-1, A_NORMAL, A_NORMAL},
+    [SPP_INK_DIM] = {COLOR_CYAN, A_NORMAL, A_DIM},
+    [SPP_INK_BAR] = {COLOR_BLUE, A_REVERSE | A_BOLD, A_REVERSE | A_BOLD},
+    [SPP_INK_HEAD] = {COLOR_BLUE, A_BOLD | A_UNDERLINE, A_UNDERLINE},
+    [SPP_INK_FOCUS] = {COLOR_YELLOW, A_BOLD | A_UNDERLINE, A_BOLD | A_UNDERLINE},
+    [SPP_INK_COLUMN] = {COLOR_CYAN, A_UNDERLINE, A_UNDERLINE},
+    [SPP_INK_SELECTED] = {COLOR_CYAN, A_REVERSE, A_REVERSE},
+    [SPP_INK_KEY] = {COLOR_YELLOW, A_BOLD, A_BOLD},
+    [SPP_INK_GOOD] = {COLOR_GREEN, A_NORMAL, A_NORMAL},
+    [SPP_INK_WARN] = {COLOR_YELLOW, A_NORMAL, A_BOLD},
+    [SPP_INK_BAD] = {COLOR_RED, A_BOLD, A_BOLD | A_REVERSE},
+    [SPP_INK_SERIES + 0] = {COLOR_BLUE, A_BOLD, A_NORMAL},
+    [SPP_INK_SERIES + 1] = {COLOR_GREEN, A_BOLD, A_BOLD},
+    [SPP_INK_SERIES + 2] = {COLOR_MAGENTA, A_BOLD, A_NORMAL},
+    [SPP_INK_SERIES + 3] = {COLOR_YELLOW, A_BOLD, A_BOLD},
+    [SPP_INK_SERIES + 4] = {COLOR_CYAN, A_BOLD, A_NORMAL},
+    [SPP_INK_SERIES + 5] = {COLOR_RED, A_BOLD, A_BOLD},
 };
 
 /* What curses itself keeps as one terminal of the process; there is no second. */
@@ -56,8 +56,8 @@ static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 enum { FATAL_COUNT = (int)(sizeof fatal_signals / sizeof fatal_signals[0]) };
 
 static void restore_and_die(int signal_number) {
-  /* leave the alternate screen, show the cursor, mouse off, attributes off: what every terminal that has these
-   * understands, and others ignore */
+  /* leave the alternate screen, show the cursor, mouse off, attributes off: what every terminal that has
+   * these understands, and others ignore */
   static const char undo[] = "\033[?1000l\033[?1006l\033[?1002l\033[0m\033[?25h\033[?1049l\r\n";
   if (saved.active) {
     saved.active = 0;
@@ -83,7 +83,7 @@ static void prepare_colors(bool wanted) {
   terminal.color = wanted && has_colors() && start_color() == OK;
   if (!terminal.color) return;
   use_default_colors();
-  for (int role = 0; role < SPP_ROLE_COUNT; role++)
+  for (int role = 0; role < SPP_INK_COUNT; role++)
     init_pair((short)(role + 1), looks[role].color, -1);
 }
 
@@ -148,10 +148,11 @@ void spp_terminal_show(const struct spp_screen *screen, bool all) {
   for (int row = 0; row < screen->rows; row++)
     for (int col = 0; col < screen->cols; col++) {
       const struct spp_cell_glyph *cell = &screen->cells[row * screen->cols + col];
-      if (cell->ch == 0 || (cell->ch == ' ' && cell->role == SPP_ROLE_PLAIN)) continue;
+      if (cell->ch == 0 || (cell->ch == ' ' && cell->role == SPP_INK_PLAIN)) continue;
       wchar_t text[2] = {(wchar_t)cell->ch, L'\0'};
       cchar_t glyph;
-      if (setcchar(&glyph, text, attributes_of(cell->role), (short)(terminal.color ? cell->role + 1 : 0), NULL) == OK)
+      if (setcchar(&glyph, text, attributes_of(cell->role), (short)(terminal.color ? cell->role + 1 : 0),
+                   NULL) == OK)
         mvadd_wch(row, col, &glyph);
     }
   bool typing = screen->cursor_row >= 0 && screen->cursor_col < screen->cols;
@@ -164,11 +165,11 @@ void spp_terminal_show(const struct spp_screen *screen, bool all) {
 
 static const struct {
   int curses, ours;
-} keys[] = {{KEY_ENTER, SPP_KEY_ENTER},   {KEY_BTAB, SPP_KEY_BACKTAB}, {KEY_BACKSPACE, SPP_KEY_BACKSPACE},
-            {KEY_DC, SPP_KEY_DELETE},     {KEY_UP, SPP_KEY_UP},        {KEY_DOWN, SPP_KEY_DOWN},
-            {KEY_LEFT, SPP_KEY_LEFT},     {KEY_RIGHT, SPP_KEY_RIGHT},  {KEY_PPAGE, SPP_KEY_PAGE_UP},
-            {KEY_NPAGE, SPP_KEY_PAGE_DOWN}, {KEY_HOME, SPP_KEY_HOME},  {KEY_END, SPP_KEY_END},
-            {KEY_F(1), SPP_KEY_F1},       {KEY_F(2), SPP_KEY_F2},      {KEY_F(6), SPP_KEY_F6},
+} keys[] = {{KEY_ENTER, SPP_KEY_ENTER},     {KEY_BTAB, SPP_KEY_BACKTAB}, {KEY_BACKSPACE, SPP_KEY_BACKSPACE},
+            {KEY_DC, SPP_KEY_DELETE},       {KEY_UP, SPP_KEY_UP},        {KEY_DOWN, SPP_KEY_DOWN},
+            {KEY_LEFT, SPP_KEY_LEFT},       {KEY_RIGHT, SPP_KEY_RIGHT},  {KEY_PPAGE, SPP_KEY_PAGE_UP},
+            {KEY_NPAGE, SPP_KEY_PAGE_DOWN}, {KEY_HOME, SPP_KEY_HOME},    {KEY_END, SPP_KEY_END},
+            {KEY_F(1), SPP_KEY_F1},         {KEY_F(2), SPP_KEY_F2},      {KEY_F(6), SPP_KEY_F6},
             {KEY_F(10), SPP_KEY_F10}};
 
 static int key_of_character(wint_t ch) {

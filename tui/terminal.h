@@ -8,8 +8,8 @@
 
 struct spp_terminal_options {
   bool color, utf8, mouse;
-  const char *type;       /* NULL = TERM */
-  FILE *out, *in;         /* NULL = standard streams */
+  const char *type; /* NULL = TERM */
+  FILE *out, *in;   /* NULL = standard streams */
 };
 /* Takes the terminal over. It is given back by spp_terminal_close(), and when the process is killed by a
  * fault. SPP_ERR_USAGE when the terminal type is unknown. */

@@ -17,8 +17,7 @@ const char *spp_words_get(const struct spp_words *words, const char *name) {
 bool spp_words_unset(struct spp_words *words, const char *name) {
   int at = find(words, name);
   if (at < 0) return false;
-  memmove(&words->items[at], &words->items[at + 1],
-          (size_t)(words->count - at - 1) * sizeof words->items[0]);
+  memmove(&words->items[at], &words->items[at + 1], (size_t)(words->count - at - 1) * sizeof words->items[0]);
   words->count--;
   return true;
 }

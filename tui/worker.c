@@ -67,7 +67,8 @@ enum spp_status spp_worker_start(const struct spp_tui_host *host, int wake_fd, s
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (failed) {
     free(worker);
-    return spp_diag_set(diag, SPP_ERR_INTERNAL, NULL, "raise the limit of threads", "no thread can be started");
+    return spp_diag_set(diag, SPP_ERR_INTERNAL, NULL, "raise the limit of threads",
+                        "no thread can be started");
   }
   *out = worker;
   return SPP_OK;

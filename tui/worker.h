@@ -1,5 +1,5 @@
-/* The thread that answers questions. One question waits at most: a newer one takes its place and stops the one
- * being answered. */
+/* The thread that answers questions. One question waits at most: a newer one takes its place and stops the
+ * one being answered. */
 #ifndef SPP_TUI_WORKER_H
 #define SPP_TUI_WORKER_H
 
