@@ -35,6 +35,8 @@ enum spp_set_by { SPP_SET_BY_NOBODY, SPP_SET_BY_FILE, SPP_SET_BY_ENVIRONMENT, SP
 
 /* One run of the program. */
 struct spp_cli {
+  int argc;
+  char **argv;
   struct spp_args args;
   enum spp_set_by set_by[SPP_MAX_OPTIONS]; /* by option row */
   const struct spp_command *command;
@@ -63,6 +65,7 @@ enum spp_status spp_run_alloc(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_degrees(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_accuracy(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_tui(struct spp_cli *cli, struct spp_diag *diag);
+enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_list(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_help(struct spp_cli *cli, struct spp_diag *diag);
 

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "exec/suite.h"
+#include "exec/validate.h"
 #include "planner/search.h"
 
 #define WORDS_OF(function, type, name_of, count)                                                             \
@@ -89,18 +91,30 @@ static const struct word colors[] = {
     {"auto", SPP_COLOR_AUTO}, {"always", SPP_COLOR_ALWAYS}, {"never", SPP_COLOR_NEVER}};
 WORDS_IN(color_word, colors)
 
+static const char *backend_word(int i, int *value) {
+  int count;
+  const struct spp_backend *const *all = spp_backends_all(&count);
+  *value = i;
+  return i < count ? all[i]->name : NULL;
+}
+static const char *suite_word(int i, int *value) {
+  *value = i;
+  return spp_suite_name((enum spp_suite)i);
+}
+
 /* Which commands take which block of options. */
 #define SEARCHING (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_SWEEP | SPP_CMD_TUI)
 #define LAID_OUT  (SEARCHING | SPP_CMD_PREDICT | SPP_CMD_ALLOC)
+#define RUNNABLE  (LAID_OUT | SPP_CMD_VALIDATE) /* what the engine can be told, too */
 #define MODELLED  (LAID_OUT | SPP_CMD_DEGREES)
-#define ANSWERING ((MODELLED & ~SPP_CMD_TUI) | SPP_CMD_LIST | SPP_CMD_ACCURACY)
+#define ANSWERING ((MODELLED & ~SPP_CMD_TUI) | SPP_CMD_LIST | SPP_CMD_ACCURACY | SPP_CMD_VALIDATE)
 
 #define AT(field) .offset = offsetof(struct spp_args, field)
 /* Bounds keep every product of the model far inside int64 and every loop short. */
 #define DEGREE                                                                                               \
-  .kind = SPP_KIND_COUNT, .min = 1, .max = 65536, .layout = true, .commands = LAID_OUT,                      \
+  .kind = SPP_KIND_COUNT, .min = 1, .max = 65536, .layout = true, .commands = RUNNABLE,                      \
   .group = SPP_GROUP_OPT_LAYOUT
-#define LAYOUT        .layout = true, .commands = LAID_OUT, .group = SPP_GROUP_OPT_LAYOUT
+#define LAYOUT        .layout = true, .commands = RUNNABLE, .group = SPP_GROUP_OPT_LAYOUT
 #define JOB           .commands = MODELLED, .group = SPP_GROUP_OPT_JOB
 #define HARDWARE      .commands = MODELLED, .group = SPP_GROUP_OPT_HARDWARE
 #define METHOD        .commands = MODELLED, .group = SPP_GROUP_OPT_METHOD
@@ -116,14 +130,15 @@ WORDS_IN(color_word, colors)
 #define REAL(lo, hi)  .kind = SPP_KIND_REAL, .real_min = (lo), .real_max = (hi)
 
 const struct spp_option spp_options[] = {
-    {"model", 'm', .kind = SPP_KIND_TEXT, .arg = "NAME", AT(model), JOB, .source = SPP_VALUES_MODEL,
-     .key = "model", .help = "a known model, a Hugging Face config.json, or a folder that holds one"},
-    {"seq", 's', TOKENS(INT64_C(1) << 30), .arg = "TOKENS", AT(spec.seq_tokens), .commands = LAID_OUT,
+    {"model", 'm', .kind = SPP_KIND_TEXT, .arg = "NAME", AT(model), .commands = MODELLED | SPP_CMD_VALIDATE,
+     .group = SPP_GROUP_OPT_JOB, .source = SPP_VALUES_MODEL, .key = "model",
+     .help = "a known model, a Hugging Face config.json, or a folder that holds one"},
+    {"seq", 's', TOKENS(INT64_C(1) << 30), .arg = "TOKENS", AT(spec.seq_tokens), .commands = RUNNABLE,
      .group = SPP_GROUP_OPT_JOB, .key = "seq_tokens",
      .help = "sequence length: 32768, 32k (= 32,768), 1m (= 1,048,576)"},
     {"gpus", 'n', COUNT(1, 1 << 20), .arg = "N", AT(spec.gpus), JOB, .key = "gpus",
      .help = "how many GPUs in all"},
-    {"global-batch", 0, COUNT(1, INT64_C(1) << 30), .arg = "N", AT(spec.global_batch), .commands = LAID_OUT,
+    {"global-batch", 0, COUNT(1, INT64_C(1) << 30), .arg = "N", AT(spec.global_batch), .commands = RUNNABLE,
      .group = SPP_GROUP_OPT_JOB, .key = "global_batch",
      .help = "sequences per optimizer step (default: one a GPU)"},
 
@@ -195,7 +210,7 @@ const struct spp_option spp_options[] = {
     {"sp", 0, DEGREE, .arg = "N", AT(request.sp), .key = "sp",
      .help = "sequence parallel degree, split as the framework does"},
     {"sp-kind", 0, CHOICE(sp_kind_word), .arg = "KIND", AT(request.sp_kind), .layout = true,
-     .commands = MODELLED, .group = SPP_GROUP_OPT_LAYOUT, .key = "sp_kind",
+     .commands = MODELLED | SPP_CMD_VALIDATE, .group = SPP_GROUP_OPT_LAYOUT, .key = "sp_kind",
      .help = "how a sequence is split"},
     {"ulysses", 0, DEGREE, .arg = "N", AT(request.ulysses), .key = "ulysses",
      .help = "Ulysses (all-to-all) degree"},
@@ -272,6 +287,18 @@ const struct spp_option spp_options[] = {
      .key = "group", .help = "only the runs of one source"},
     {"worst", 0, COUNT(1, 1000), .arg = "N", AT(worst), QUESTION, .commands = SPP_CMD_ACCURACY,
      .key = "worst", .help = "list the N runs predicted worst"},
+
+    {"backend", 0, CHOICE(backend_word), .arg = "NAME", AT(backend), QUESTION, .commands = SPP_CMD_VALIDATE,
+     .key = "backend", .help = "how ranks reach each other (default: self; mpi starts its own ranks)"},
+    {"ranks", 'r', COUNT(1, SPP_EXEC_MAX_RANKS), .arg = "N", AT(ranks), QUESTION,
+     .commands = SPP_CMD_VALIDATE, .key = "ranks",
+     .help = "ranks of one case (default: the product of its degrees)"},
+    {"suite", 0, CHOICE(suite_word), .arg = "NAME", AT(suite), QUESTION, .commands = SPP_CMD_VALIDATE,
+     .key = "suite", .help = "which table of cases (default: quick, unless a layout is named)"},
+    {"steps", 0, COUNT(1, SPP_VALIDATE_MAX_STEPS), .arg = "N", AT(steps), QUESTION,
+     .commands = SPP_CMD_VALIDATE, .key = "steps", .help = "optimizer steps of each case (default: 5)"},
+    {"junit", 0, .kind = SPP_KIND_TEXT, .arg = "FILE", AT(junit), QUESTION, .commands = SPP_CMD_VALIDATE,
+     .source = SPP_VALUES_FILE, .help = "write the cases as JUnit XML there, too"},
 
     {"json", 0, FLAG, AT(json), OUTPUT, .commands = ANSWERING, .help = "one JSON object (docs/schema)"},
     {"csv", 0, FLAG, AT(csv), OUTPUT, .commands = ANSWERING, .help = "a header line and one line a row"},

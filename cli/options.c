@@ -32,6 +32,8 @@ void spp_args_clear(struct spp_args *args) {
   args->gpus_per_node = args->lora_targets = SPP_UNSET;
   args->dataset_tokens = args->dataset_samples = args->top = args->threads = SPP_UNSET;
   args->loss = args->find = args->explain = SPP_UNSET;
+  args->backend = args->suite = SPP_UNSET;
+  args->ranks = args->steps = SPP_UNSET;
   args->objective = SPP_OBJECTIVE_THROUGHPUT;
   args->color = SPP_COLOR_AUTO;
 }

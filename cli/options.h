@@ -25,7 +25,8 @@ enum spp_command_bit {
   SPP_CMD_HELP = 1 << 7,
   SPP_CMD_ACCURACY = 1 << 8,
   SPP_CMD_TUI = 1 << 9,
-  SPP_CMD_ALL = (1 << 10) - 1
+  SPP_CMD_VALIDATE = 1 << 10,
+  SPP_CMD_ALL = (1 << 11) - 1
 };
 
 enum spp_option_kind {
@@ -93,6 +94,9 @@ struct spp_args {
   const char *group;
   int core;
   int64_t worst;
+  const char *junit; /* validate */
+  int backend, suite;
+  int64_t ranks, steps;
   int json, csv, svg, quiet, verbose;
   int ascii, no_mouse; /* tui */
   int help, version, help_man, complete_options;

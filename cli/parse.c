@@ -204,6 +204,8 @@ static bool asks_for_help(const struct spp_args *args) {
 enum spp_status spp_cli_parse(struct spp_cli *cli, int argc, char **argv, struct spp_diag *diag) {
   struct words words = {0};
   enum spp_status status;
+  cli->argc = argc;
+  cli->argv = argv;
   spp_args_clear(&cli->args);
   if ((status = read_words(&words, argc, argv, diag)) != SPP_OK) return status;
   if ((status = choose_command(cli, &words, diag)) != SPP_OK) return status;

@@ -45,6 +45,7 @@ enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec
   spec.arch = setting->arch;
   spec.gpu = &plan->gpu;
   spec.cluster = &plan->cluster;
+  spec.calib = &plan->calib;
   spec.gpus = spp_layout_world(&setting->layout);
   spec.seq_tokens = setting->seq_tokens;
   spec.global_batch = setting->layout.micro_batch * setting->layout.grad_accum * setting->layout.dp;

@@ -3,6 +3,7 @@
 #ifndef SPP_EXEC_PLAN_H
 #define SPP_EXEC_PLAN_H
 
+#include "model/calib.h"
 #include "model/predict.h"
 
 struct spp_exec_setting {
@@ -16,6 +17,7 @@ struct spp_exec_plan {
   struct spp_arena arena;
   struct spp_gpu gpu; /* stands for one rank of this machine */
   struct spp_cluster cluster;
+  struct spp_calib calib; /* of the time model; zeros until a probe fills them */
   struct spp_job job;
   struct spp_layout layout;
   struct spp_geometry geometry;

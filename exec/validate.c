@@ -3,8 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/num.h"
+#include "exec/probe.h"
 #include "exec/reference.h"
 #include "exec/try.h"
 
@@ -12,6 +14,7 @@ enum { REPORT_TAG = 20001 };
 static const double timeout_s = 120.0;
 /* fp32, some hundred terms a sum: observed up to 5e-6 on these models; an order of magnitude of room. */
 static const double tolerance = 1e-4;
+static const double time_factor = 5.0, most_spread = 1.5;
 
 /* Traffic as it travels between processes: words instead of pointers. */
 struct traffic {
@@ -27,6 +30,7 @@ struct report {
   double loss[SPP_VALIDATE_MAX_STEPS]; /* its share */
   double step_s[SPP_VALIDATE_MAX_STEPS];
   double grad_error, weight_error;
+  struct spp_probe probe;
   int64_t peak_bytes, parts[SPP_PART_COUNT];
   enum spp_moment moment;
   int traffic_count;
@@ -35,7 +39,7 @@ struct report {
 
 /* Shared by the ranks of one process. */
 struct run {
-  const struct spp_exec_plan *plan;
+  struct spp_exec_plan *plan;
   int64_t steps;
   struct spp_reference *reference;
   bool makes_reference;   /* one rank: fills it instead of comparing */
@@ -106,6 +110,7 @@ static enum spp_status collect(const struct run *run, struct spp_endpoint *end, 
 
 static enum spp_status run_rank(const struct run *run, struct spp_rank *rank, struct spp_engine *e,
                                 struct report *r) {
+  if (!run->makes_reference) SPP_TRY(spp_probe_run(rank, &r->probe));
   SPP_TRY(spp_engine_open(rank, run->plan, e));
   SPP_TRY(train(run, e, r));
   if (rank->tally.overflow)
@@ -264,15 +269,41 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* A step is over when its slowest rank is; the first one warms up. */
-static double median_step_s(const struct run *run, int ranks) {
-  double times[SPP_VALIDATE_MAX_STEPS] = {0};
+/* A step is over when its slowest rank is; the first one warms up. Sorted. */
+static int64_t step_times(const struct run *run, int ranks, double times[SPP_VALIDATE_MAX_STEPS]) {
   int64_t n = 0;
-  for (int64_t step = run->steps > 1 ? 1 : 0; step < run->steps; step++, n++)
+  for (int64_t step = run->steps > 1 ? 1 : 0; step < run->steps; step++, n++) {
+    times[n] = 0;
     for (int i = 0; i < ranks; i++)
       times[n] = fmax(times[n], run->reports[i].step_s[step]);
+  }
   qsort(times, (size_t)n, sizeof times[0], by_size);
-  return n % 2 ? times[n / 2] : 0.5 * (times[n / 2 - 1] + times[n / 2]);
+  return n;
+}
+
+/* The slowest rank sets the pace. A step here is some milliseconds on shared cores: within a factor of five.
+ */
+static void judge_time(const struct run *run, int ranks, struct spp_validate_result *result) {
+  struct spp_exec_plan *plan = run->plan;
+  const struct report *slowest = &run->reports[0];
+  struct spp_comm comm;
+  struct spp_time time;
+  for (int i = 1; i < ranks; i++)
+    if (run->reports[i].probe.gemm_flops_per_s < slowest->probe.gemm_flops_per_s) slowest = &run->reports[i];
+  spp_probe_describe(&slowest->probe, &plan->gpu, &plan->calib);
+  spp_comm_predict(&plan->job, &plan->layout, &plan->geometry, &comm);
+  spp_timing_predict(&plan->job, &plan->layout, &plan->geometry, &comm, &time);
+  result->time.predicted_s = time.step_s;
+  result->time.low_s = time.step_s / time_factor;
+  result->time.high_s = time.step_s * time_factor;
+  double times[SPP_VALIDATE_MAX_STEPS];
+  int64_t n = step_times(run, ranks, times);
+  double measured_s = n % 2 ? times[n / 2] : 0.5 * (times[n / 2 - 1] + times[n / 2]);
+  bool inside = measured_s >= result->time.low_s && measured_s <= result->time.high_s;
+  result->time.measured_s = measured_s;
+  result->time.judged =
+      n > 1 && times[n - 1] <= most_spread * times[0] && ranks <= sysconf(_SC_NPROCESSORS_ONLN);
+  result->time.ok = inside || !result->time.judged;
 }
 
 static void judge(const struct run *run, int ranks, const double *loss, struct spp_validate_result *result) {
@@ -282,7 +313,7 @@ static void judge(const struct run *run, int ranks, const double *loss, struct s
   judge_numbers(run, ranks, loss, result);
   judge_memory(run, ranks, &memory, result);
   judge_traffic(run, ranks, result);
-  result->step_s = median_step_s(run, ranks);
+  judge_time(run, ranks, result);
 }
 
 static enum spp_status run_case(const char *config_dir, const struct spp_backend *backend,

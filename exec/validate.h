@@ -51,7 +51,13 @@ struct spp_validate_result {
     struct spp_validate_traffic rows[SPP_VALIDATE_TRAFFIC];
     bool ok;
   } comm;
-  double step_s; /* median over the steps after the first */
+  struct {
+    double predicted_s, low_s, high_s; /* of a step, from the rates the ranks measured before it */
+    double measured_s;                 /* median over the steps after the first */
+    bool
+        judged; /* false: ranks share processors, or the steps differ too much to conclude; then ok is true */
+    bool ok;
+  } time;
 };
 
 /* Runs the case on `backend`. Under a backend of several processes every process calls this and all get a
@@ -62,7 +68,7 @@ enum spp_status spp_validate_run(const char *config_dir, const struct spp_backen
                                  struct spp_diag *diag);
 
 static inline bool spp_validate_ok(const struct spp_validate_result *r) {
-  return r->numerics.ok && r->memory.ok && r->comm.ok;
+  return r->numerics.ok && r->memory.ok && r->comm.ok && r->time.ok;
 }
 
 #endif

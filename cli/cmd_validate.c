@@ -1,0 +1,271 @@
+/* validate: real training steps of a small model over real ranks, predicted beside measured. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/num.h"
+#include "cli/answer.h"
+#include "cli/setup.h"
+#include "cli/validate_report.h"
+#include "exec/suite.h"
+#include "kernels/table.h"
+
+enum { STEPS_DEFAULT = 5, SEQ_DEFAULT = 64, CASES_MAX = 128 };
+
+/* Did the command line name a layout, so that one case is meant? */
+static bool names_layout(const struct spp_cli *cli) {
+  for (int i = 0; i < spp_option_count; i++)
+    if (spp_options[i].layout && cli->set_by[i] == SPP_SET_BY_FLAG) return true;
+  return cli->args.ranks > 0 || cli->args.model || cli->args.spec.seq_tokens > 0 ||
+         cli->args.spec.global_batch > 0;
+}
+
+static int64_t or_one(int64_t degree) {
+  return degree > 0 ? degree : 1;
+}
+
+/* Ranks of the one case: said, or what its degrees multiply to. */
+static int64_t ranks_of(const struct spp_args *args) {
+  const struct spp_request *r = &args->request;
+  int64_t sp = r->sp > 0 ? r->sp : spp_sat_mul(or_one(r->ulysses), or_one(r->ring));
+  if (args->ranks > 0) return args->ranks;
+  return spp_sat_mul(spp_sat_mul(or_one(r->tp), or_one(r->pp)), spp_sat_mul(sp, or_one(r->dp)));
+}
+
+static enum spp_status load_model(struct spp_cli *cli, const char *text, const struct spp_arch **arch,
+                                  struct spp_diag *diag) {
+  if (text) return spp_arch_parse(text, strlen(text), "suite", &cli->arena, arch, diag);
+  if (cli->args.model) return spp_arch_load(cli->config_dir, cli->args.model, &cli->arena, arch, diag);
+  return spp_arch_parse(spp_suite_model, strlen(spp_suite_model), "suite", &cli->arena, arch, diag);
+}
+
+/* A prepared case, beside what is reported of it. */
+struct prepared {
+  struct spp_validate_case run;
+  struct spp_validated *report;
+};
+
+static void prepare(struct prepared *p, const char *name, const struct spp_arch *arch,
+                    const struct spp_layout *layout, int64_t seq_tokens, int64_t steps) {
+  snprintf(p->report->name, sizeof p->report->name, "%s", name);
+  p->report->layout = *layout;
+  p->report->ranks = spp_layout_world(layout);
+  p->report->seq_tokens = seq_tokens;
+  p->run = (struct spp_validate_case){p->report->name, {arch, *layout, seq_tokens}, steps};
+}
+
+/* Sequences of a step: enough to fill a pipeline twice, or to accumulate once. */
+static int64_t default_batch(const struct spp_request *r, int64_t ranks, int64_t sp) {
+  int64_t pp = or_one(r->pp), dp = ranks / (or_one(r->tp) * pp * sp);
+  return or_one(r->micro_batch) * spp_max64(dp, 1) * 2 * pp;
+}
+
+static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framework *framework,
+                                   struct prepared *p, struct spp_diag *diag) {
+  struct spp_args *args = &cli->args;
+  struct spp_job_spec *spec = &args->spec;
+  struct spp_job job;
+  struct spp_layout layout;
+  char name[96];
+  enum spp_status status = load_model(cli, NULL, &spec->arch, diag);
+  if (status != SPP_OK) return status;
+  int64_t sp =
+      args->request.sp > 0 ? args->request.sp : or_one(args->request.ulysses) * or_one(args->request.ring);
+  int64_t unit = spp_sat_mul(2 * sp, or_one(args->request.tp));
+  spec->gpus = ranks_of(args);
+  if (spec->gpus > SPP_EXEC_MAX_RANKS)
+    return spp_diag_set(diag, SPP_ERR_USAGE, NULL, "choose smaller degrees",
+                        "%lld ranks: at most %d are possible", (long long)spec->gpus, SPP_EXEC_MAX_RANKS);
+  spec->dtype = SPP_DTYPE_FP32;
+  if (spec->seq_tokens <= 0) spec->seq_tokens = spp_round_up(SEQ_DEFAULT, unit);
+  if (spec->global_batch <= 0) spec->global_batch = default_batch(&args->request, spec->gpus, sp);
+  if ((status = spp_job_resolve(spec, framework, &job, diag)) != SPP_OK) return status;
+  if ((status = spp_layout_complete(&job, &args->request, &layout, diag)) != SPP_OK) return status;
+  spp_layout_describe(&job, &layout, name, sizeof name);
+  prepare(p, name, spec->arch, &layout, spec->seq_tokens, args->steps);
+  return SPP_OK;
+}
+
+static enum spp_status prepare_suite(struct spp_cli *cli, struct prepared *list,
+                                     struct spp_validated *reports, int *count, struct spp_diag *diag) {
+  enum spp_suite suite = cli->args.suite == SPP_UNSET ? SPP_SUITE_QUICK : (enum spp_suite)cli->args.suite;
+  struct spp_suite_case c;
+  for (*count = 0; *count < CASES_MAX && spp_suite_get(suite, *count, &c); ++*count) {
+    const struct spp_arch *arch;
+    enum spp_status status = load_model(cli, c.model, &arch, diag);
+    if (status != SPP_OK) return status;
+    list[*count].report = &reports[*count];
+    prepare(&list[*count], c.name, arch, &c.layout, c.seq_tokens, cli->args.steps);
+  }
+  return SPP_OK;
+}
+
+static bool inside_mpi_job(void) {
+  static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SPPLAN_UNDER_MPIRUN"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (getenv(names[i])) return true;
+  return false;
+}
+
+/* Is there a program of this name on the path? */
+static bool on_path(const char *name) {
+  const char *path = getenv("PATH");
+  char file[4096];
+  for (const char *at = path ? path : ""; *at;) {
+    size_t length = strcspn(at, ":");
+    snprintf(file, sizeof file, "%.*s/%s", (int)length, at, name);
+    if (access(file, X_OK) == 0) return true;
+    at += length + (at[length] == ':');
+  }
+  return false;
+}
+
+/* Ranks of one machine, as root too, more of them than processors; Open MPI 4 wants a remote shell to exist
+ * even when it needs none. */
+static void set_mpi_environment(void) {
+  static const char *const set[] = {"SPPLAN_UNDER_MPIRUN", "OMPI_ALLOW_RUN_AS_ROOT",
+                                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"};
+  for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
+    setenv(set[i], "1", 1);
+  setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 0); /* Open MPI 5 */
+  if (!on_path("ssh") && !on_path("rsh")) setenv("OMPI_MCA_plm_rsh_agent", "sh", 0);
+}
+
+/* Replaces this process by mpirun running the same command line. */
+static enum spp_status become_mpirun(const struct spp_cli *cli, int64_t ranks, struct spp_diag *diag) {
+  char program[4096], count[32];
+  char **words = calloc((size_t)cli->argc + 4, sizeof *words);
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  char mpirun[] = "mpirun", n[] = "-n";
+  if (!words) return spp_diag_oom(diag);
+  if (length < 0) length = snprintf(program, sizeof program, "%s", cli->argv[0]);
+  program[length] = '\0';
+  snprintf(count, sizeof count, "%lld", (long long)ranks);
+  set_mpi_environment();
+  words[0] = mpirun;
+  words[1] = n;
+  words[2] = count;
+  words[3] = program;
+  for (int i = 1; i < cli->argc; i++)
+    words[3 + i] = cli->argv[i];
+  execvp(mpirun, words);
+  free(words);
+  return spp_diag_set(diag, SPP_ERR_ABSENT, "mpirun", "install Open MPI or MPICH", "cannot start it");
+}
+
+static enum spp_status run_case(struct spp_cli *cli, const struct spp_backend *backend, int job_ranks,
+                                const struct prepared *p, struct spp_diag *diag) {
+  struct spp_validated *v = p->report;
+  if (job_ranks > 0 && v->ranks > job_ranks) {
+    v->skipped = true;
+    spp_diag_set(&v->why, SPP_ERR_USAGE, NULL, NULL, "needs %lld ranks, the MPI job has %d",
+                 (long long)v->ranks, job_ranks);
+    return SPP_OK;
+  }
+  return spp_validate_run(cli->config_dir, backend, &p->run, &v->result, diag);
+}
+
+static enum spp_status run_all(struct spp_cli *cli, const struct spp_backend *backend, int job_ranks,
+                               const struct prepared *list, struct spp_validate_answer *a,
+                               struct spp_diag *diag) {
+  for (int i = 0; i < a->count; i++) {
+    enum spp_status status = run_case(cli, backend, job_ranks, &list[i], diag);
+    if (status != SPP_OK) return status;
+    if (a->cases[i].skipped)
+      a->skipped++;
+    else if (spp_validate_ok(&a->cases[i].result))
+      a->passed++;
+    else
+      a->failed++;
+  }
+  return SPP_OK;
+}
+
+static void as_text(const void *what, const struct spp_cli *cli, struct spp_str *out) {
+  spp_text_validate(what, cli->args.verbose > 0, cli->args.quiet > 0, out);
+}
+static void as_json(const void *what, struct spp_str *out) {
+  spp_json_validate(what, out);
+}
+static void as_csv(const void *what, struct spp_str *out) {
+  spp_csv_validate(what, out);
+}
+
+static enum spp_status write_junit(const struct spp_cli *cli, const struct spp_validate_answer *a,
+                                   struct spp_diag *diag) {
+  struct spp_str xml;
+  if (!cli->args.junit) return SPP_OK;
+  spp_str_init(&xml);
+  spp_junit_validate(a, &xml);
+  enum spp_status status = xml.failed
+                               ? spp_diag_oom(diag)
+                               : spp_file_write_atomic(cli->args.junit, spp_str_text(&xml), xml.len, diag);
+  spp_str_free(&xml);
+  return status;
+}
+
+static enum spp_status report(struct spp_cli *cli, struct spp_validate_answer *a, struct spp_diag *diag) {
+  struct spp_setup setup = {0};
+  enum spp_status status = spp_setup_report(cli, &setup, NULL, false, &a->report, diag);
+  a->style = spp_setup_style(cli);
+  a->processors = sysconf(_SC_NPROCESSORS_ONLN);
+  spp_kernels_describe(spp_kernels_best(), a->kernels, sizeof a->kernels);
+  if (status == SPP_OK) status = write_junit(cli, a, diag);
+  if (status == SPP_OK)
+    status = spp_answer_give(cli, &(struct spp_answer){a, as_text, as_json, as_csv, NULL}, diag);
+  if (status != SPP_OK) return status;
+  return a->failed > 0 ? SPP_ERR_TOLERANCE : SPP_OK;
+}
+
+/* Processes of an MPI job: all run the cases, one speaks. */
+static enum spp_status run_and_report(struct spp_cli *cli, const struct spp_backend *backend,
+                                      const struct prepared *list, struct spp_validate_answer *a,
+                                      struct spp_diag *diag) {
+  int job_ranks = 0;
+  enum spp_status status = backend->start(&job_ranks, diag);
+  if (status == SPP_OK) status = run_all(cli, backend, job_ranks, list, a, diag);
+  bool leads = backend->leads();
+  if (status == SPP_OK || !leads) backend->stop(status);
+  if (leads) return status == SPP_OK ? report(cli, a, diag) : status;
+  cli->args.output = NULL;
+  *diag = (struct spp_diag){.status = SPP_OK};
+  return SPP_OK;
+}
+
+static enum spp_status prepare_cases(struct spp_cli *cli, struct prepared *list,
+                                     struct spp_validate_answer *a, struct spp_diag *diag) {
+  bool one = names_layout(cli);
+  if (one && cli->args.suite != SPP_UNSET)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--suite", "leave one of them out",
+                        "a suite has its own models and layouts");
+  if (!one) return prepare_suite(cli, list, a->cases, &a->count, diag);
+  list[0].report = &a->cases[0];
+  a->count = 1;
+  return prepare_one(cli, a->framework, &list[0], diag);
+}
+
+enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag) {
+  struct spp_validate_answer *a = spp_arena_alloc(&cli->arena, sizeof *a);
+  struct prepared *list = spp_arena_array(&cli->arena, CASES_MAX, sizeof *list);
+  const struct spp_backend *backend;
+  int count;
+  if (!a || !list) return spp_diag_oom(diag);
+  a->cases = spp_arena_array(&cli->arena, CASES_MAX, sizeof *a->cases);
+  if (!a->cases) return spp_diag_oom(diag);
+  a->backend = spp_backends_all(&count)[cli->args.backend == SPP_UNSET ? 0 : cli->args.backend]->name;
+  if (cli->args.steps <= 0) cli->args.steps = STEPS_DEFAULT;
+  enum spp_status status = spp_backend_find(a->backend, &backend, diag);
+  if (status == SPP_OK)
+    status = spp_framework_load(cli->config_dir, "spplan", &cli->arena, &a->framework, diag);
+  if (status == SPP_OK) status = prepare_cases(cli, list, a, diag);
+  if (status != SPP_OK) return status;
+  if (backend == &spp_backend_mpi && !inside_mpi_job()) {
+    int64_t ranks = 1;
+    for (int i = 0; i < a->count; i++)
+      ranks = spp_max64(ranks, a->cases[i].ranks);
+    return become_mpirun(cli, ranks, diag);
+  }
+  return run_and_report(cli, backend, list, a, diag);
+}
