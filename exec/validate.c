@@ -30,7 +30,7 @@ struct report {
   double loss[SPP_VALIDATE_MAX_STEPS]; /* its share */
   double step_s[SPP_VALIDATE_MAX_STEPS];
   double grad_error, weight_error;
-  struct spp_probe probe;
+  struct spp_probe probe, probe_after;
   int64_t peak_bytes, parts[SPP_PART_COUNT];
   enum spp_moment moment;
   int traffic_count;
@@ -113,6 +113,7 @@ static enum spp_status run_rank(const struct run *run, struct spp_rank *rank, st
   if (!run->makes_reference) SPP_TRY(spp_probe_run(rank, &r->probe));
   SPP_TRY(spp_engine_open(rank, run->plan, e));
   SPP_TRY(train(run, e, r));
+  if (!run->makes_reference) SPP_TRY(spp_probe_run(rank, &r->probe_after));
   if (rank->tally.overflow)
     return spp_diag_set(rank->diag, SPP_ERR_INTERNAL, NULL, NULL, "more kinds of traffic than rows");
   note_memory(&rank->heap, r);
@@ -281,6 +282,17 @@ static int64_t step_times(const struct run *run, int ranks, double times[SPP_VAL
   return n;
 }
 
+/* Did the machine stay as it was: steps alike, and the same rates after the run as before it? */
+static bool is_quiet(const struct run *run, int ranks, const double *times, int64_t n) {
+  if (n < 2 || times[n - 1] > most_spread * times[0] || ranks > sysconf(_SC_NPROCESSORS_ONLN)) return false;
+  for (int i = 0; i < ranks; i++) {
+    double before = run->reports[i].probe.gemm_flops_per_s,
+           after = run->reports[i].probe_after.gemm_flops_per_s;
+    if (before > most_spread * after || after > most_spread * before) return false;
+  }
+  return true;
+}
+
 /* The slowest rank sets the pace. A step here is some milliseconds on shared cores: within a factor of five.
  */
 static void judge_time(const struct run *run, int ranks, struct spp_validate_result *result) {
@@ -301,8 +313,7 @@ static void judge_time(const struct run *run, int ranks, struct spp_validate_res
   double measured_s = n % 2 ? times[n / 2] : 0.5 * (times[n / 2 - 1] + times[n / 2]);
   bool inside = measured_s >= result->time.low_s && measured_s <= result->time.high_s;
   result->time.measured_s = measured_s;
-  result->time.judged =
-      n > 1 && times[n - 1] <= most_spread * times[0] && ranks <= sysconf(_SC_NPROCESSORS_ONLN);
+  result->time.judged = is_quiet(run, ranks, times, n);
   result->time.ok = inside || !result->time.judged;
 }
 
