@@ -266,7 +266,7 @@ static bool change_overlap(const struct spp_plan *plan, int64_t on, struct spp_j
   (void)request;
   (void)plan;
   bool already = job->overlap == SPP_UNSET ? job->framework->overlap_grad_reduce : job->overlap != 0;
-  if (already == (on != 0)) return false;
+  if (already == (on != 0) || job->mode == SPP_MODE_INFER) return false; /* inference has no gradients */
   job->overlap = (int)on;
   snprintf(words, size, "overlapped gradient reduction");
   return true;

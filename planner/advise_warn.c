@@ -41,7 +41,8 @@ static void warn_fit(const struct spp_plan *plan, struct spp_advice_list *list) 
 static void warn_dp(const struct spp_plan *plan, struct spp_advice_list *list) {
   const struct spp_memory *memory = &plan->prediction.memory;
   char tokens[32], bytes[32];
-  bool matters = !memory->fits || token_bytes(memory) > memory->device_bytes / 4;
+  bool short_of_room = !memory->fits || memory->fit_probability < 0.9; /* as in warn_fit */
+  bool matters = short_of_room && token_bytes(memory) > memory->device_bytes / 4;
   if (plan->layout.dp < 2 || spp_layout_sp(&plan->layout) > 1 || !matters) return;
   spp_advice_add(
       list, "dp-does-not-split-sequence",
@@ -76,6 +77,7 @@ static void warn_sp_cost(const struct spp_plan *plan, struct spp_advice_list *li
 
 /* huggingface/peft: adapters add kept inputs; the frozen layers' own stay. */
 static void warn_lora(const struct spp_plan *plan, struct spp_advice_list *list) {
+  static const double notable_share = 0.8; /* less than this is a saving that one expects */
   struct spp_plan full = *plan;
   struct spp_memory memory;
   char lora_bytes[32], full_bytes[32];
@@ -86,10 +88,12 @@ static void warn_lora(const struct spp_plan *plan, struct spp_advice_list *list)
   full.job.lora_targets = 0;
   spp_model_sums_count(full.job.arch, 0, &full.job.sums);
   spp_memory_predict(&full.job, &full.layout, &plan->prediction.geometry, NULL, &memory);
+  int64_t kept = plan->prediction.memory.kept_bytes[0];
+  if ((double)kept < notable_share * (double)memory.kept_bytes[0]) return;
   spp_advice_add(list, "lora-activations",
-                 "LoRA does not shrink activations: one layer keeps %s, against %s under full fine-tuning",
-                 spp_bytes_print(plan->prediction.memory.kept_bytes[0], lora_bytes),
-                 spp_bytes_print(memory.kept_bytes[0], full_bytes));
+                 "LoRA %s activations: one layer keeps %s, against %s under full fine-tuning",
+                 kept < memory.kept_bytes[0] ? "hardly shrinks" : "does not shrink",
+                 spp_bytes_print(kept, lora_bytes), spp_bytes_print(memory.kept_bytes[0], full_bytes));
 }
 
 static void warn_positions(const struct spp_plan *plan, struct spp_advice_list *list) {

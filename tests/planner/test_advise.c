@@ -108,13 +108,47 @@ static void a_short_plain_job_has_no_warnings(void **state) {
   plan_of(&setting, &plan);
   int count = spp_advise_warnings(&plan, advice, SPP_MAX_ADVICE);
   static const char *const absent[] = {
-      "sp-divides-dp", "sp-not-needed", "lora-activations", "beyond-positions", "zero-shards-nothing",
-      "host-memory",   "padding",       "own-split",        "dpo-doubles",      "no-fp32-master"};
+      "sp-divides-dp",
+      "sp-not-needed",
+      "lora-activations",
+      "beyond-positions",
+      "zero-shards-nothing",
+      "host-memory",
+      "padding",
+      "own-split",
+      "dpo-doubles",
+      "no-fp32-master",
+      "dp-does-not-split-sequence", /* true, but there is room */
+  };
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
     expect_note("%s", absent[i]);
     expect_true(find(advice, count, absent[i]) == NULL);
   }
   expect_note("%s", "");
+}
+
+/* Inference has no backward pass: nothing to reduce, whatever --overlap would do to a training job. */
+static void inference_is_not_told_to_overlap_gradients(void **state) {
+  static const struct setting setting = {"llama3.1-8b",
+                                         "vllm",
+                                         "h100-80gb",
+                                         4,
+                                         32768,
+                                         .method = SPP_UNSET,
+                                         .dtype = SPP_UNSET,
+                                         .mode = SPP_MODE_INFER,
+                                         .packing = SPP_UNSET,
+                                         .recompute = SPP_UNSET,
+                                         .offload = SPP_UNSET,
+                                         .tp = 4,
+                                         .zero = SPP_UNSET};
+  struct spp_plan plan;
+  struct spp_advice advice[SPP_MAX_ADVICE];
+  (void)state;
+  plan_of(&setting, &plan);
+  int count = spp_advise_next(&plan, advice, SPP_MAX_ADVICE);
+  for (int i = 0; i < count; i++)
+    expect_true(strstr(advice[i].text, "gradient") == NULL);
 }
 
 static void a_job_that_does_not_fit_is_told_what_would(void **state) {
@@ -173,6 +207,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(traps_are_named_with_their_number),
       cmocka_unit_test(a_short_plain_job_has_no_warnings),
+      cmocka_unit_test(inference_is_not_told_to_overlap_gradients),
       cmocka_unit_test(a_job_that_does_not_fit_is_told_what_would),
       cmocka_unit_test(alternatives_lose_for_a_reason_with_a_number),
       cmocka_unit_test(what_nobody_said_is_listed),
