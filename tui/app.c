@@ -48,6 +48,19 @@ static int overlay_rows(const struct spp_app *app) {
   return 0;
 }
 
+static int live_parts(const struct spp_memory *memory) {
+  int count = 0;
+  for (int part = 0; part < SPP_PART_COUNT; part++)
+    count += memory->parts[part] != 0;
+  return count;
+}
+
+int spp_app_memory_part(const struct spp_plan *plan, int row) {
+  for (int part = 0; part < SPP_PART_COUNT; part++)
+    if (plan->prediction.memory.parts[part] != 0 && --row == 0) return part;
+  return -1;
+}
+
 static int detail_rows(const struct spp_app *app) {
   const struct spp_plan *plan = spp_app_selected(app);
   struct spp_comm_sum sums[SPP_COLLECTIVE_COUNT * SPP_GROUP_COUNT];
@@ -55,7 +68,7 @@ static int detail_rows(const struct spp_app *app) {
     return app->outcome && app->outcome->has_compare ? app->outcome->compare.count : 0;
   if (!plan) return 0;
   switch (app->view) {
-  case SPP_VIEW_MEMORY: return SPP_PART_COUNT + 1; /* all, then each part */
+  case SPP_VIEW_MEMORY: return 1 + live_parts(&plan->prediction.memory);
   case SPP_VIEW_COMM:
     return spp_fact_comm_sums(&plan->prediction.comm, sums, (int)(sizeof sums / sizeof sums[0]));
   case SPP_VIEW_TIME: return spp_time_part_count;
@@ -195,7 +208,7 @@ static unsigned open_row(struct spp_app *app) {
   }
   if (!spp_app_selected(app)) return 0;
   app->details.plan = NULL; /* worked out by settle() */
-  app->ledger_part = app->detail[SPP_VIEW_MEMORY].cursor - 1;
+  app->ledger_part = spp_app_memory_part(spp_app_selected(app), app->detail[SPP_VIEW_MEMORY].cursor);
   app->host->details(app->host->self, spp_app_selected(app), &app->details);
   spp_app_pick_ledger(app, app->ledger_part);
   spp_app_open(app, SPP_OVERLAY_LEDGER);

@@ -97,6 +97,8 @@ int spp_app_plan_count(const struct spp_app *app);
 const struct spp_plan *spp_app_plan(const struct spp_app *app, int index);
 /* The plan under the cursor, or NULL. */
 const struct spp_plan *spp_app_selected(const struct spp_app *app);
+/* The part that row `row` of the memory view shows; -1 = all of it. Parts of no bytes have no row. */
+int spp_app_memory_part(const struct spp_plan *plan, int row);
 unsigned spp_app_context(const struct spp_app *app);
 enum spp_overlay spp_app_overlay(const struct spp_app *app); /* the topmost */
 /* Rows of the list a pane, or the topmost overlay, shows. */

@@ -87,14 +87,13 @@ static void explain_plan(const struct spp_plan *plan, struct spp_str *out) {
   explain_memory(plan, out);
 }
 
-static void explain_part(const struct spp_plan *plan, int row, struct spp_str *out) {
+static void explain_part(const struct spp_plan *plan, int part, struct spp_str *out) {
   const struct spp_memory *m = &plan->prediction.memory;
   char a[32], b[32];
-  if (row <= 0) {
+  if (part < 0) {
     explain_memory(plan, out);
     return;
   }
-  int part = row - 1;
   spp_str_addf(out, "%s: %s at the peak, %.1f %% of the card\n\n", spp_part_label((enum spp_part)part),
                spp_bytes_print(m->parts[part], a),
                m->capacity_bytes > 0 ? 100.0 * (double)m->parts[part] / (double)m->capacity_bytes : 0.0);
@@ -162,7 +161,7 @@ static void explain_advice(const struct spp_app *app, struct spp_str *out) {
 static void explain_detail(const struct spp_app *app, const struct spp_plan *plan, struct spp_str *out) {
   int row = app->detail[app->view].cursor;
   switch (app->view) {
-  case SPP_VIEW_MEMORY: explain_part(plan, row, out); break;
+  case SPP_VIEW_MEMORY: explain_part(plan, spp_app_memory_part(plan, row), out); break;
   case SPP_VIEW_COMM: explain_comm(plan, row, out); break;
   case SPP_VIEW_TIME: explain_time_part(plan, row, out); break;
   case SPP_VIEW_COMPARE: explain_row(app, out); break;

@@ -81,12 +81,17 @@ static void draw_prompt(const struct spp_app *app, const struct spp_rect *rect, 
 }
 
 static void draw_message(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen) {
+  const struct spp_plan *plan = spp_app_selected(app);
+  char layout[300];
   if (app->prompt.kind != SPP_PROMPT_NONE)
     draw_prompt(app, rect, screen);
   else if (app->message[0])
     spp_put(screen, rect, 0, 0, app->message_bad ? SPP_INK_BAD : SPP_INK_DIM, app->message);
   else if (app->filter[0])
     spp_putf(screen, rect, 0, 0, SPP_INK_DIM, "filter: %s (Esc clears)", app->filter);
+  else if (plan) /* the whole of what the table may have had to cut */
+    spp_putf(screen, rect, 0, 1, SPP_INK_DIM, "%s · %s", plan->job.framework->display,
+             spp_layout_describe(&plan->job, &plan->layout, layout, sizeof layout));
 }
 
 static void draw_keys(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen) {

@@ -53,18 +53,18 @@ static void draw_facts(const struct spp_plan *plan, const struct spp_rect *rect,
              memory->host_fits ? "" : ": more than there is");
 }
 
-static void draw_part(const struct spp_memory *memory, int row, const struct spp_rect *rect, int line,
+static void draw_part(const struct spp_memory *memory, int part, const struct spp_rect *rect, int line,
                       bool here, struct spp_screen *screen) {
-  int64_t bytes = row == 0 ? memory->device_bytes : memory->parts[row - 1];
+  int64_t bytes = part < 0 ? memory->device_bytes : memory->parts[part];
   double share = memory->capacity_bytes > 0 ? 100.0 * (double)bytes / (double)memory->capacity_bytes : 0;
   char text[32];
-  if (row > 0)
-    spp_put_char(screen, rect, line, 1, spp_ink_series(row - 1), (uint32_t)(unsigned char)letters[row - 1]);
+  if (part >= 0)
+    spp_put_char(screen, rect, line, 1, spp_ink_series(part), (uint32_t)(unsigned char)letters[part]);
   spp_put(screen, rect, line, 3, SPP_INK_PLAIN,
-          row == 0 ? "all of it" : spp_part_label((enum spp_part)(row - 1)));
+          part < 0 ? "all of it" : spp_part_label((enum spp_part)(part)));
   spp_putf(screen, rect, line, 21, SPP_INK_PLAIN, "%10s %5.1f %%", spp_bytes_print(bytes, text), share);
-  if (row > 0 && rect->cols > 46)
-    spp_put_fill(screen, rect, line, 41, spp_ink_series(row - 1), 0x2588,
+  if (part >= 0 && rect->cols > 46)
+    spp_put_fill(screen, rect, line, 41, spp_ink_series(part), 0x2588,
                  columns_of(bytes, memory->capacity_bytes, rect->cols - 42));
   if (here) spp_put_role(screen, rect, line, SPP_INK_SELECTED);
 }
@@ -79,6 +79,6 @@ void spp_draw_memory(const struct spp_app *app, const struct spp_rect *rect, str
     draw_bar(&plan->prediction.memory, rect, 2, screen);
   }
   for (int i = 0; i < list.lines && list.top + i < list.count; i++)
-    draw_part(&plan->prediction.memory, list.top + i, rect, list.line + i,
+    draw_part(&plan->prediction.memory, spp_app_memory_part(plan, list.top + i), rect, list.line + i,
               list.focused && list.top + i == list.cursor, screen);
 }

@@ -7,7 +7,7 @@
 #include "tui/draw.h"
 
 /* Columns from the left; the layout takes what is left. Narrow tables leave the last ones out. */
-enum { MARK = 0, RANK = 2, FRAMEWORK = 6, NUMBERS = 18 };
+enum { MARK = 0, RANK = 2, FRAMEWORK = 6, NUMBERS = 18, WITH_STEP = 72 };
 
 static bool in_front(const struct spp_app *app, int index) {
   const struct spp_search_result *search = &app->outcome->search;
@@ -32,8 +32,9 @@ static void draw_row(const struct spp_app *app, int index, const struct spp_rect
            spp_text_gib(memory->device_bytes, gib), fits ? "OK " : "OOM");
   spp_putf(screen, rect, row, NUMBERS + 11, SPP_INK_PLAIN, "%7s",
            spp_text_rate(time->tokens_per_s_per_gpu, rate));
-  spp_putf(screen, rect, row, NUMBERS + 19, SPP_INK_PLAIN, "%9.9s", spp_seconds_print(time->step_s, step));
-  spp_put(screen, rect, row, NUMBERS + 30, SPP_INK_PLAIN,
+  if (rect->cols >= WITH_STEP)
+    spp_putf(screen, rect, row, NUMBERS + 19, SPP_INK_PLAIN, "%9.9s", spp_seconds_print(time->step_s, step));
+  spp_put(screen, rect, row, rect->cols >= WITH_STEP ? NUMBERS + 30 : NUMBERS + 20, SPP_INK_PLAIN,
           spp_layout_describe(&plan->job, &plan->layout, layout, sizeof layout));
   if (here) spp_put_role(screen, rect, row, SPP_INK_SELECTED);
 }
@@ -48,6 +49,11 @@ static void draw_columns(const struct spp_app *app, const struct spp_rect *rect,
                  {NUMBERS + 24, "step", SPP_SORT_STEP}, {NUMBERS + 30, "layout", SPP_SORT_COUNT}};
   spp_put_fill(screen, rect, 1, 0, SPP_INK_COLUMN, ' ', rect->cols);
   for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+    bool step = columns[i].sort == SPP_SORT_STEP, layout = columns[i].sort == SPP_SORT_COUNT;
+    if (rect->cols < WITH_STEP && (step || layout)) {
+      if (layout) spp_put(screen, rect, 1, NUMBERS + 20, SPP_INK_COLUMN, "layout");
+      continue;
+    }
     int col = spp_put(screen, rect, 1, columns[i].col, SPP_INK_COLUMN, columns[i].name);
     if (columns[i].sort == app->sort)
       spp_put(screen, rect, 1, col, SPP_INK_COLUMN, app->inverted ? "↑" : "↓");
@@ -71,7 +77,7 @@ void spp_draw_plans(const struct spp_app *app, const struct spp_rect *rect, stru
   if (app->outcome && app->outcome->search.count > 0) {
     char evaluated[32];
     snprintf(title, sizeof title, "Plans %d of %d", app->order_count, spp_app_plan_count(app));
-    snprintf(right, sizeof right, "of %s layouts, * fastest of its size ",
+    snprintf(right, sizeof right, "%s layouts, * on the front ",
              spp_int_print(app->outcome->search.layouts, evaluated));
   } else if (app->outcome && app->order_count > 0) {
     snprintf(title, sizeof title, "Nothing fits: the nearest miss");

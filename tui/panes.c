@@ -21,12 +21,6 @@ static void split_right(const struct spp_app *app, struct spp_rect area, struct 
   panes->rects[SPP_PANE_DETAIL] = (struct spp_rect){area.row + plans, area.col, area.rows - plans, area.cols};
 }
 
-static void place_overlay(const struct spp_rect *body, struct spp_panes *panes) {
-  int margin = body->cols >= TWO_COLUMNS ? 4 : 0, edge = body->rows >= TWO_PANES ? 1 : 0;
-  panes->rects[SPP_PANE_OVERLAY] =
-      (struct spp_rect){body->row + edge, body->col + margin, body->rows - 2 * edge, body->cols - 2 * margin};
-}
-
 void spp_panes(const struct spp_app *app, int rows, int cols, struct spp_panes *panes) {
   *panes = (struct spp_panes){.too_small = rows < SPP_MIN_ROWS || cols < SPP_MIN_COLS};
   if (panes->too_small) return;
@@ -34,7 +28,7 @@ void spp_panes(const struct spp_app *app, int rows, int cols, struct spp_panes *
   panes->rects[SPP_PANE_TITLE] = (struct spp_rect){0, 0, 1, cols};
   panes->rects[SPP_PANE_MESSAGE] = (struct spp_rect){rows - 2, 0, 1, cols};
   panes->rects[SPP_PANE_KEYS] = (struct spp_rect){rows - 1, 0, 1, cols};
-  if (app->overlay_count > 0) place_overlay(&body, panes);
+  if (app->overlay_count > 0) panes->rects[SPP_PANE_OVERLAY] = body;
   if (cols >= TWO_COLUMNS) {
     int form = cols >= WIDE ? 34 : 26;
     panes->rects[SPP_PANE_FORM] = (struct spp_rect){body.row, 0, body.rows, form};
