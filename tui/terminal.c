@@ -130,7 +130,7 @@ void spp_terminal_suspend(void) {
   def_prog_mode();
   endwin();
   saved.active = 0;
-  raise(SIGTSTP); /* curses' own handler would stop without a way to wait: default action, then we go on */
+  raise(SIGTSTP); /* stops here until the shell continues us */
   saved.active = 1;
   reset_prog_mode();
   refresh();

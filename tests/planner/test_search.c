@@ -318,6 +318,22 @@ static void a_rejection_counts_and_shows_one_example(void **state) {
   spp_search_free(&result);
 }
 
+static void a_stopped_search_says_so_and_leaves_the_result_alone(void **state) {
+  struct spp_search_options options;
+  struct spp_search_result result = {.count = 7};
+  struct spp_diag diag;
+  atomic_bool stop;
+  (void)state;
+  atomic_init(&stop, true);
+  jobs_options("qwen2.5-7b", "h100-80gb", 8, 32768, &options);
+  options.stop = &stop;
+  expect_status(spp_search(&options, &result, &diag), SPP_INTERRUPTED, &diag);
+  expect_i64(result.count, 7);
+  atomic_store(&stop, false);
+  expect_status(spp_search(&options, &result, &diag), SPP_OK, &diag);
+  spp_search_free(&result);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_default_job_has_a_plan_from_every_framework_that_can_do_it),
@@ -331,6 +347,7 @@ int main(void) {
       cmocka_unit_test(an_illegal_degree_names_the_rule),
       cmocka_unit_test(a_hopeless_job_says_how_far_off_it_is),
       cmocka_unit_test(a_rejection_counts_and_shows_one_example),
+      cmocka_unit_test(a_stopped_search_says_so_and_leaves_the_result_alone),
   };
   int failed = cmocka_run_group_tests(tests, jobs_setup, jobs_teardown);
   return failed != 0;
