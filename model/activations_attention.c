@@ -73,7 +73,7 @@ static void keep_lse(const struct spp_layer_view *v) {
  * makes its own copies. */
 static bool family_keeps(const struct spp_layer_view *v, unsigned flag) {
   return (v->job->arch->keeps & flag) && v->g->su == 1 &&
-         v->job->framework->sharding != SPP_SHARDING_MEGATRON;
+         v->job->framework->sharding != SPP_SHARDING_MEGATRON && !v->job->framework->own_layers;
 }
 
 /* transformers eager_attention_forward: softmax in fp32, cast to 16 bit for the product with v; Megatron's
@@ -120,7 +120,8 @@ static int64_t value_width(const struct spp_layer_view *v) {
   const struct spp_arch *a = v->job->arch;
   bool mla = a->attention == SPP_ATTENTION_MLA, copies = v->job->framework->sharding == SPP_SHARDING_MEGATRON;
   if (mla && g->su == 1 && !copies) return g->heads_local * (a->qk_nope_dim + a->v_head_dim);
-  if (family_keeps(v, SPP_KEEPS_QKV_WHOLE)) return g->q_width + g->k_width + g->v_width;
+  if (family_keeps(v, SPP_KEEPS_QKV_WHOLE) || (v->job->framework->joined_qkv && g->su == 1))
+    return g->q_width + g->k_width + g->v_width;
   return g->v_width * g->kv_repeat;
 }
 

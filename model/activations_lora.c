@@ -29,6 +29,7 @@ static bool adapters_fp32(const struct spp_job *job, const struct spp_layout *la
 
 bool spp_keeps_input(const struct spp_job *job, const struct spp_layout *layout, unsigned targets) {
   if (!spp_job_has_adapters(job)) return true;
+  if (job->method == SPP_METHOD_QLORA && job->framework->quantised_keeps_input) return true;
   if (job->lora_dropout > 0.0 || adapters_fp32(job, layout)) return false;
   return (job->lora_targets & targets) != 0;
 }

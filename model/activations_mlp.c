@@ -54,7 +54,8 @@ static void keep_one(const struct spp_layer_view *v, const struct mlp_tensors *t
                      int64_t rows, int64_t width) {
   if (v->job->arch->mlp == SPP_MLP_PLAIN) {
     keep(v, &t->up, modules, rows, width);
-    if (v->job->kernels == SPP_KERNELS_EAGER && (v->job->arch->keeps & SPP_KEEPS_GELU_STEPS))
+    if (v->job->kernels == SPP_KERNELS_EAGER && (v->job->arch->keeps & SPP_KEEPS_GELU_STEPS) &&
+        !v->job->framework->own_layers)
       keep(v, &t->steps, modules, rows, 3 * width);
   } else if (v->job->kernels == SPP_KERNELS_FUSED) {
     keep(v, &t->both, modules, rows, 2 * width);

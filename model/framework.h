@@ -41,6 +41,8 @@ enum spp_loss_path {
   SPP_LOSS_TILED,          /* ALST TiledFusedLogitsLoss */
   SPP_LOSS_CHUNKED,        /* logits and loss chunk by chunk, recomputed in backward */
   SPP_LOSS_FP32_LOGITS,    /* torchtitan: logits upcast to fp32, compiled cross entropy */
+  SPP_LOSS_HF_SHIFTED,     /* transformers before 4.45: logits and labels shifted by a copy */
+  SPP_LOSS_PARALLEL,       /* torch DTensor loss_parallel: log-softmax over vocabulary shards, operator by operator */
   SPP_LOSS_IN_PLACE,       /* one matrix: the gradient overwrites the logits; statistics reduced over TP */
   SPP_LOSS_PATH_COUNT
 };
@@ -167,12 +169,16 @@ struct spp_framework {
   enum spp_loss_path loss_path[SPP_LOSS_CHOICE_COUNT];    /* without sequence parallelism */
   enum spp_loss_path loss_path_sp[SPP_LOSS_CHOICE_COUNT]; /* with */
   int64_t loss_chunk_tokens, loss_shards;
+  int loss_path_tp; /* enum spp_loss_path of the full loss under tensor parallelism; hf-full: as without */
   bool loss_gathers_sequence; /* logits of the whole sequence on every rank (RL log-probs in some frameworks) */
   bool keeps_logits_reference; /* outputs.logits stays alive through backward */
   int64_t vocab_multiple;      /* vocabulary padded to a multiple of this x tp; 1 = not padded */
   double lora_dropout_default;
   bool lora_fp32_adapters; /* unless a DeepSpeed engine (zero > 0 there) casts the whole module to 16 bit */
   bool lora_autocast;
+  bool own_layers;            /* layers are the framework's own: what transformers' families keep does not apply */
+  bool joined_qkv;            /* q, k, v are one product and v a view of it */
+  bool quantised_keeps_input; /* a quantised product saves its input though the weight is frozen */
 
   /* memory */
   struct spp_states states[4];
@@ -181,6 +187,8 @@ struct spp_framework {
   int64_t prefetch_elements, max_live_parameters;
   bool bucket_auto; /* stage 3 with HF "auto": reduce h*h, prefetch 0.9 h*h elements */
   int bucket_copies;
+  bool placeholder_grads;  /* fused accumulation of weight gradients hands autograd an unused 16-bit gradient per shape */
+  int64_t workspace_bytes; /* matrix product workspaces inside the allocator */
   bool optimizer_foreach; /* torch foreach AdamW: one extra fp32 list at the step */
   bool optimizer_fused;
   double allocator_factor; /* reserved / allocated */

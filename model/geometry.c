@@ -118,5 +118,8 @@ void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *la
   const enum spp_loss_path *paths = g.sp > 1 ? job->framework->loss_path_sp : job->framework->loss_path;
   g.loss_path =
       job->loss_path_forced != SPP_UNSET ? (enum spp_loss_path)job->loss_path_forced : paths[job->loss];
+  bool vocabulary = g.tp > 1 && job->loss == SPP_LOSS_CHOICE_FULL && job->loss_path_forced == SPP_UNSET;
+  if (vocabulary && job->framework->loss_path_tp != SPP_LOSS_HF_FULL)
+    g.loss_path = (enum spp_loss_path)job->framework->loss_path_tp;
   *geometry = g;
 }

@@ -11,10 +11,22 @@
 enum { LORA_RANK_DEFAULT = 8, GALORE_RANK_DEFAULT = 128, GRPO_COMPLETIONS_DEFAULT = 8 };
 
 void spp_job_spec_clear(struct spp_job_spec *spec) {
-  int *unset[] = {&spec->mode,     &spec->method,      &spec->optimizer,       &spec->dtype,
-                  &spec->kv_dtype, &spec->attention,   &spec->kernels,         &spec->ring_impl,
-                  &spec->loss,     &spec->loss_path,   &spec->quant,           &spec->packing,
-                  &spec->overlap,  &spec->grads_bytes, &spec->vision_trainable};
+  int *unset[] = {&spec->mode,
+                  &spec->method,
+                  &spec->optimizer,
+                  &spec->dtype,
+                  &spec->kv_dtype,
+                  &spec->attention,
+                  &spec->kernels,
+                  &spec->ring_impl,
+                  &spec->loss,
+                  &spec->loss_path,
+                  &spec->quant,
+                  &spec->packing,
+                  &spec->overlap,
+                  &spec->grads_bytes,
+                  &spec->vision_trainable,
+                  &spec->train_embeddings};
   memset(spec, 0, sizeof *spec);
   for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++)
     *unset[i] = SPP_UNSET;
@@ -122,6 +134,7 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->loss_path_forced = spec->loss_path;
   job->quant = (enum spp_quant)or_else(spec->quant, SPP_QUANT_NF4_DOUBLE);
   job->packing = or_else(spec->packing, 0) != 0;
+  job->train_embeddings = or_else(spec->train_embeddings, 0) != 0;
   job->vision_trainable = or_else(spec->vision_trainable, 0) != 0;
   job->overlap = spec->overlap;
   job->grads_bytes = spec->grads_bytes;

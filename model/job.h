@@ -68,6 +68,7 @@ struct spp_job {
   int64_t lora_rank;
   double lora_dropout;
   unsigned lora_targets;
+  bool train_embeddings; /* adapters beside a trained copy of embedding and head (peft modules_to_save) */
   enum spp_quant quant;
   int64_t galore_rank;
 
@@ -96,6 +97,7 @@ struct spp_job_spec {
   int64_t lora_rank;
   double lora_dropout; /* negative = unset */
   unsigned lora_targets; /* 0 = unset */
+  int train_embeddings;
   int quant;
   int64_t galore_rank;
   int packing;

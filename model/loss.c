@@ -8,6 +8,10 @@
 static const struct spp_tensor logits16 = TENSOR("logits", "output of the head");
 static const struct spp_tensor logits_reference =
     TENSOR("logits", "still referenced by the caller's outputs");
+static const struct spp_tensor logits32 = TENSOR("logits, fp32", "still referenced by the caller's outputs");
+static const struct spp_tensor logits_block = {"block of the freed logits", SPP_PART_ALLOCATOR,
+                                               "smaller than what the loss asks next"};
+static const struct spp_tensor loss_work = TENSOR("log-softmax backward", "exponentials, sum and product");
 static const struct spp_tensor log_softmax = TENSOR("log-softmax", "kept by cross entropy");
 static const struct spp_tensor nll_gradient =
     TENSOR("gradient of the log-probabilities", "cross entropy backward");
@@ -16,6 +20,10 @@ static const struct spp_tensor exponentials =
     TENSOR("exponentials, fp32", "made in place of the fp32 logits");
 static const struct spp_tensor hidden_gradient =
     TENSOR("gradient of the hidden states", "made in the loss's forward");
+static const struct spp_tensor hidden_input =
+    TENSOR("gathered hidden states", "sequence-parallel head, weight gradient");
+static const struct spp_tensor head_temporary =
+    TENSOR("new gradient of the head", "before it is accumulated, or its placeholder");
 static const struct spp_tensor head_gradient = TENSOR("gradient of the head", "made in the loss's forward");
 static const struct spp_tensor head_product =
     TENSOR("one chunk's gradient of the head", "16-bit product and its fp32 sum");
@@ -25,7 +33,7 @@ static const struct spp_tensor chunk_work =
 
 enum element { ACT, FP32 };
 enum extent { TOKENS_VOCAB, CHUNK_VOCAB, TOKENS_HIDDEN, VOCAB_HIDDEN };
-enum condition { ALWAYS, HEAD_TRAINED, REFERENCED };
+enum condition { ALWAYS, HEAD_TRAINED, REFERENCED, NOT_REFERENCED };
 struct loss_row {
   enum spp_loss_path path;
   const struct spp_tensor *tensor;
@@ -41,13 +49,28 @@ struct loss_row {
  * cross_entropy.py; FUSED_LINEAR linkedin/Liger-Kernel ops/fused_linear_cross_entropy.py; TILED
  * deepspeedai/DeepSpeed runtime/sequence_parallel/ulysses_sp.py TiledFusedLogitsLoss; CHUNKED the HF path
  * chunk by chunk; FP32_LOGITS pytorch/torchtitan components/loss.py under torch.compile, which fuses the
- * upcast [derived]. Resident-set peaks of the first two were measured on a CPU: 12.00 and 6.01 bytes per
- * logit. */
+ * upcast [derived]; HF_SHIFTED transformers before 4.45 models/llama/modeling_llama.py
+ * LlamaForCausalLM.forward: fp32 logits, a contiguous shifted copy, cross entropy [recalled]; TE_FUSED
+ * NVIDIA/TransformerEngine common/triton/cross_entropy.py [recalled]; PARALLEL torch
+ * distributed/tensor/parallel/loss.py: backward is (grad_input + exp(x)) * grad_output [recalled]. A freed
+ * block stays with the allocator, and the 16-bit logits' block is too small for any fp32 one: it counts as
+ * reserved. Resident-set peaks of the first two were measured on a CPU: 12.00 and 6.01 bytes per logit. */
 static const struct loss_row rows[] = {
     {SPP_LOSS_HF_FULL, &log_softmax, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_HF_FULL, &nll_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_HF_FULL, &logits_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_HF_FULL, &logits_reference, ACT, TOKENS_VOCAB, 1, REFERENCED},
+    {SPP_LOSS_HF_FULL, &logits_block, ACT, TOKENS_VOCAB, 1, NOT_REFERENCED},
+    {SPP_LOSS_HF_SHIFTED, &log_softmax, FP32, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_HF_SHIFTED, &nll_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_HF_SHIFTED, &logits_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_HF_SHIFTED, &logits32, FP32, TOKENS_VOCAB, 1, REFERENCED},
+    {SPP_LOSS_HF_SHIFTED, &logits_block, ACT, TOKENS_VOCAB, 1, REFERENCED},
+    {SPP_LOSS_HF_SHIFTED, &logits_block, ACT, TOKENS_VOCAB, 2, NOT_REFERENCED},
+    {SPP_LOSS_PARALLEL, &log_softmax, FP32, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_PARALLEL, &logits_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_PARALLEL, &loss_work, FP32, TOKENS_VOCAB, 2, ALWAYS},
+    {SPP_LOSS_PARALLEL, &logits_block, ACT, TOKENS_VOCAB, 1, NOT_REFERENCED},
     {SPP_LOSS_SP_16BIT, &log_softmax, ACT, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_SP_16BIT, &nll_gradient, ACT, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_SP_16BIT, &logits_gradient, ACT, TOKENS_VOCAB, 1, ALWAYS},
@@ -69,6 +92,11 @@ static const struct loss_row rows[] = {
     {SPP_LOSS_FP32_LOGITS, &logits_gradient, ACT, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_IN_PLACE, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
 };
+
+/* Whole logits exist, and with them their gradient when the head's backward runs. */
+static bool has_logits(enum spp_loss_path path) {
+  return path != SPP_LOSS_FUSED_LINEAR && path != SPP_LOSS_TILED && path != SPP_LOSS_CHUNKED;
+}
 
 int64_t spp_liger_chunk_tokens(int64_t tokens, int64_t vocab, int64_t hidden) {
   if (tokens <= 0 || hidden <= 0) return 0;
@@ -96,24 +124,43 @@ struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct sp
   v.hidden = job->arch->hidden;
   v.chunk_tokens = chunk_tokens(job, v.path, v.tokens, v.vocab);
   v.act = spp_activation_dtype(job);
-  v.head_trained = !spp_job_has_adapters(job);
+  v.head_trained = !spp_job_has_adapters(job) || job->train_embeddings;
   v.keeps_reference = job->framework->keeps_logits_reference;
+  v.frees_at_once = job->framework->sharding == SPP_SHARDING_UNITS;
+  v.gathers_input = g->stream_tokens < g->tokens;
+  v.head_temporary = job->framework->sharding == SPP_SHARDING_MEGATRON ||
+                     (job->framework->sharding != SPP_SHARDING_FSDP && g->m > 1);
   return v;
 }
 
 static bool holds(const struct spp_loss_view *v, enum condition condition) {
   if (condition == HEAD_TRAINED) return v->head_trained;
   if (condition == REFERENCED) return v->keeps_reference;
+  if (condition == NOT_REFERENCED) return !v->keeps_reference;
   return true;
 }
 
+/* The 16-bit gradient of the logits makes the gradients of the hidden states and of the head. */
+static void add_head(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
+  const unsigned live = SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD);
+  if (v->frees_at_once || !has_logits(v->path)) return;
+  spp_memory_add(sum, &logits_gradient, live, v->act, v->tokens, v->vocab, 1);
+  spp_memory_add(sum, &hidden_input, live, v->act, v->tokens, v->hidden, v->gathers_input ? 1 : 0);
+  spp_memory_add(sum, &hidden_gradient, live, v->act, v->tokens, v->hidden, 1);
+  if (v->head_trained && v->head_temporary)
+    spp_memory_add(sum, &head_temporary, live, v->act, v->vocab, v->hidden, 1);
+}
+
 void spp_loss_add(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
+  add_head(v, sum);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const struct loss_row *r = &rows[i];
     if (r->path != v->path || !holds(v, r->condition)) continue;
     int64_t n = r->extent == CHUNK_VOCAB ? v->chunk_tokens : r->extent == VOCAB_HIDDEN ? v->vocab : v->tokens;
     int64_t width = r->extent == TOKENS_HIDDEN || r->extent == VOCAB_HIDDEN ? v->hidden : v->vocab;
-    unsigned live = SPP_LIVE(SPP_MOMENT_LOSS) | (r->condition == REFERENCED ? SPP_LIVE_BACKWARD : 0);
+    unsigned live = SPP_LIVE(SPP_MOMENT_LOSS);
+    if (r->condition == REFERENCED && r->tensor->part == SPP_PART_LOGITS)
+      live |= SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD) | SPP_LIVE_BACKWARD;
     spp_memory_add(sum, r->tensor, live, r->element == FP32 ? SPP_DTYPE_FP32 : v->act, n, width, r->copies);
   }
 }

@@ -12,6 +12,9 @@ struct spp_loss_view {
   int64_t chunk_tokens; /* of the chunked paths */
   enum spp_dtype act;
   bool head_trained;
+  bool head_temporary;  /* the head's gradient is added to one that exists */
+  bool frees_at_once;  /* memory_units.c has what the head's backward holds */
+  bool gathers_input;   /* the head reads hidden states that sequence parallelism keeps in shards */
   bool keeps_reference; /* the 16-bit logits stay referenced through backward */
 };
 struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct spp_geometry *g);

@@ -33,8 +33,8 @@ static void view_layers(struct spp_memory_view *v) {
 static bool gradients_persist(const struct spp_job *job, const struct spp_layout *layout,
                               const struct spp_geometry *g) {
   enum spp_sharding sharding = job->framework->sharding;
-  return sharding == SPP_SHARDING_MEGATRON || sharding == SPP_SHARDING_UNITS || (sharding == SPP_SHARDING_DEEPSPEED && layout->zero == 3) ||
-         g->m > 1 || g->pp > 1;
+  return sharding == SPP_SHARDING_MEGATRON || sharding == SPP_SHARDING_UNITS ||
+         (sharding == SPP_SHARDING_DEEPSPEED && layout->zero == 3) || g->m > 1 || g->pp > 1;
 }
 
 static void view_fill(const struct spp_job *job, const struct spp_layout *layout,
@@ -117,6 +117,7 @@ static void add_base(const struct spp_memory_stage *s, struct spp_memory_sum *su
   spp_memory_add_sharding(s, sum);
   spp_memory_add_fixed(s->view, sum);
   spp_memory_add_vision(s, sum);
+  if (s->view->trains) spp_memory_add_fused_grads(s, sum);
   if (s->view->trains)
     spp_memory_add_outer(s, sum);
   else
@@ -135,24 +136,49 @@ static int64_t outside(const struct spp_memory_sum *sum) {
   return spp_sat_add(sum->always[SPP_PART_NCCL], sum->always[SPP_PART_CONTEXT]);
 }
 
-static int64_t reserved(const struct spp_job *job, int64_t allocated) {
+/* Free blocks that cannot be used at a moment: rows of the allocator's part. */
+static int64_t held(const struct spp_memory_sum *sum, enum spp_moment moment) {
+  return spp_sat_add(sum->always[SPP_PART_ALLOCATOR], sum->moment[SPP_PART_ALLOCATOR][moment]);
+}
+
+static int64_t allocated(const struct spp_memory_sum *sum, enum spp_moment moment) {
+  return spp_memory_total(sum, moment) - outside(sum) - held(sum, moment);
+}
+
+static int64_t capacity_of(const struct spp_job *job) {
+  return job->max_memory_bytes > 0 ? job->max_memory_bytes : job->gpu->capacity_bytes;
+}
+
+static int64_t reserved(const struct spp_job *job, const struct spp_memory_sum *sum, enum spp_moment moment) {
   double factor = job->framework->allocator_factor > 1.0 ? job->framework->allocator_factor : 1.0;
-  double bytes = (double)allocated * factor;
+  int64_t used = allocated(sum, moment);
+  double bytes = (double)used * factor;
   if (bytes >= 9e18) return INT64_MAX;
-  return spp_round_up(spp_max64(allocated, (int64_t)bytes), SEGMENT_BYTES);
+  return spp_sat_add(spp_max64(used, (int64_t)bytes), held(sum, moment));
+}
+
+static int64_t in_segments(int64_t bytes) {
+  return spp_round_up(bytes, SEGMENT_BYTES);
 }
 
 struct peak {
-  int64_t bytes; /* all that is alive, without what the allocator holds back */
+  int64_t bytes; /* what the allocator holds then */
   enum spp_moment moment;
 };
-static struct peak find_peak(const struct spp_memory_sum *sum) {
+static struct peak find_peak(const struct spp_job *job, const struct spp_memory_sum *sum) {
   struct peak best = {-1, SPP_MOMENT_LOAD};
   for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
-    int64_t bytes = spp_memory_total(sum, (enum spp_moment)m);
+    int64_t bytes = reserved(job, sum, (enum spp_moment)m);
     if (bytes > best.bytes) best = (struct peak){bytes, (enum spp_moment)m};
   }
   return best;
+}
+
+static int64_t most_needed(const struct spp_job *job, const struct spp_memory_sum *sum) {
+  int64_t most = 0;
+  for (int m = 0; m < SPP_MOMENT_COUNT; m++)
+    most = spp_max64(most, reserved(job, sum, (enum spp_moment)m) - held(sum, (enum spp_moment)m));
+  return most;
 }
 
 struct candidate {
@@ -160,6 +186,7 @@ struct candidate {
   enum spp_layer_class active;
   struct spp_memory_sum sum;
   struct peak peak;
+  int64_t needed_bytes; /* largest of all stages and moments without free blocks */
 };
 
 /* Sum of one stage; the running layer is of the class that costs most. */
@@ -176,8 +203,11 @@ static void evaluate_stage(const struct spp_memory_view *v, int64_t index, struc
     if (s.layers[c] == 0 && !(c == SPP_LAYER_DENSE && s.layers[SPP_LAYER_MOE] == 0)) continue;
     struct spp_memory_sum sum = base;
     add_running(&s, (enum spp_layer_class)c, &sum);
-    struct peak peak = find_peak(&sum);
-    if (peak.bytes > best->peak.bytes) *best = (struct candidate){index, (enum spp_layer_class)c, sum, peak};
+    struct peak peak = find_peak(v->job, &sum);
+    int64_t needed = spp_max64(best->needed_bytes, most_needed(v->job, &sum));
+    if (peak.bytes > best->peak.bytes)
+      *best = (struct candidate){index, (enum spp_layer_class)c, sum, peak, needed};
+    best->needed_bytes = needed;
   }
 }
 
@@ -188,12 +218,21 @@ static void evaluate_all(const struct spp_memory_view *v, struct candidate *best
   bool mixed = v->kind[SPP_LAYER_DENSE] && v->kind[SPP_LAYER_MOE];
   bool uneven = v->job->arch->layers % spp_max64(1, pp) != 0;
   best->peak.bytes = -1;
+  best->needed_bytes = 0;
   for (int64_t i = 0; i < pp; i++)
     if (mixed || uneven || i < 2 || i == pp - 1) evaluate_stage(v, i, best);
 }
 
 static const struct spp_tensor held_back = {"held back by the allocator", SPP_PART_ALLOCATOR,
                                             "fragments and whole segments"};
+
+/* Blocks held back are one line: how many of them stay depends on the room there is. */
+static void drop_held(struct spp_ledger *ledger) {
+  int kept = 0;
+  for (int i = 0; i < ledger->count; i++)
+    if (ledger->entries[i].tensor->part != SPP_PART_ALLOCATOR) ledger->entries[kept++] = ledger->entries[i];
+  ledger->count = kept;
+}
 
 static void fill_ledger(const struct spp_memory_view *v, const struct candidate *best,
                         int64_t allocator_bytes, struct spp_ledger *ledger) {
@@ -209,6 +248,7 @@ static void fill_ledger(const struct spp_memory_view *v, const struct candidate 
   stage_fill(v, &stage, &s);
   add_base(&s, &sum);
   add_running(&s, best->active, &sum);
+  drop_held(ledger);
   spp_memory_add_bytes(&sum, &held_back, SPP_LIVE(best->peak.moment), allocator_bytes);
 }
 
@@ -216,17 +256,19 @@ static void report_parts(const struct spp_job *job, const struct candidate *best
   const struct spp_memory_sum *sum = &best->sum;
   for (int p = 0; p < SPP_PART_COUNT; p++)
     m->parts[p] = spp_sat_add(sum->always[p], sum->moment[p][best->peak.moment]);
-  m->peak_bytes = best->peak.bytes - outside(sum);
-  m->reserved_bytes = reserved(job, m->peak_bytes);
+  m->peak_bytes = allocated(sum, best->peak.moment);
+  m->reserved_bytes = in_segments(best->peak.bytes);
+  m->reclaimable_bytes = m->reserved_bytes - in_segments(best->needed_bytes);
   m->parts[SPP_PART_ALLOCATOR] = m->reserved_bytes - m->peak_bytes;
   m->device_bytes = spp_sat_add(m->reserved_bytes, outside(sum));
   m->peak_moment = best->peak.moment;
   for (int i = 0; i < SPP_MOMENT_COUNT; i++) {
-    int64_t bytes = reserved(job, spp_memory_total(sum, (enum spp_moment)i) - outside(sum));
+    int64_t bytes = in_segments(reserved(job, sum, (enum spp_moment)i));
     enum spp_phase phase = spp_moment_phase((enum spp_moment)i);
     m->phase_bytes[phase] = spp_max64(m->phase_bytes[phase], spp_sat_add(bytes, outside(sum)));
   }
-  m->logits_bytes = sum->moment[SPP_PART_LOGITS][SPP_MOMENT_LOSS];
+  m->logits_bytes = spp_max64(sum->moment[SPP_PART_LOGITS][SPP_MOMENT_LOSS],
+                              sum->moment[SPP_PART_LOGITS][SPP_MOMENT_BACKWARD_HEAD]);
 }
 
 /* States at the step, when all of them exist. */
@@ -252,8 +294,10 @@ static void report_fit(const struct spp_job *job, struct spp_memory *m) {
   double low = device - interval_80 * sigma, high = device + interval_80 * sigma;
   m->low_bytes = low > 0 ? (int64_t)low : 0;
   m->high_bytes = high < 9e18 ? (int64_t)high : INT64_MAX;
-  m->capacity_bytes = job->max_memory_bytes > 0 ? job->max_memory_bytes : job->gpu->capacity_bytes;
-  m->headroom_bytes = m->capacity_bytes - m->device_bytes;
+  m->capacity_bytes = capacity_of(job);
+  /* free blocks go back to the driver before an allocation fails: c10/cuda/CUDACachingAllocator
+   * release_cached_blocks */
+  m->headroom_bytes = m->capacity_bytes - (m->device_bytes - m->reclaimable_bytes);
   m->fits = m->headroom_bytes >= 0;
   if (sigma > 0)
     m->fit_probability = 0.5 * erfc(-(double)m->headroom_bytes / (sigma * sqrt(2.0)));

@@ -20,7 +20,7 @@ enum spp_part {
   SPP_PART_VISION,
   SPP_PART_NCCL,
   SPP_PART_CONTEXT,
-  SPP_PART_ALLOCATOR,
+  SPP_PART_ALLOCATOR, /* rows of this part: blocks that are free but cannot serve what is asked then */
   SPP_PART_COUNT
 };
 const char *spp_part_name(enum spp_part part);  /* "layer_inputs" */
@@ -31,6 +31,7 @@ enum spp_moment {
   SPP_MOMENT_LOAD,
   SPP_MOMENT_FORWARD, /* last layer's forward, everything kept so far alive */
   SPP_MOMENT_LOSS,    /* logits forward and the loss's own backward */
+  SPP_MOMENT_BACKWARD_HEAD,
   SPP_MOMENT_BACKWARD_MLP,
   SPP_MOMENT_BACKWARD_NORM,
   SPP_MOMENT_BACKWARD_ATTENTION,
@@ -44,6 +45,8 @@ enum spp_phase spp_moment_phase(enum spp_moment moment);
 const char *spp_phase_name(enum spp_phase phase);
 #define SPP_LIVE(moment) (1u << (moment))
 #define SPP_LIVE_ALWAYS  ((1u << SPP_MOMENT_COUNT) - 1u)
+/* From the loss until the head's backward has made the gradient of the hidden states. */
+#define SPP_LIVE_LOSS (SPP_LIVE(SPP_MOMENT_LOSS) | SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD))
 #define SPP_LIVE_BACKWARD                                                                                    \
   (SPP_LIVE(SPP_MOMENT_BACKWARD_MLP) | SPP_LIVE(SPP_MOMENT_BACKWARD_NORM) |                                  \
    SPP_LIVE(SPP_MOMENT_BACKWARD_ATTENTION) | SPP_LIVE(SPP_MOMENT_BACKWARD_VISION))
@@ -97,8 +100,9 @@ struct spp_memory {
   int64_t peak_bytes;            /* allocator high-water mark: parts without allocator, nccl, context */
   int64_t reserved_bytes;        /* + allocator */
   int64_t device_bytes;          /* + nccl + context: what nvidia-smi shows */
+  int64_t reclaimable_bytes;     /* of them, free blocks the allocator gives back before it fails */
   int64_t low_bytes, high_bytes; /* 80 % interval of device_bytes */
-  int64_t capacity_bytes, headroom_bytes;
+  int64_t capacity_bytes, headroom_bytes; /* headroom: capacity - (device - reclaimable) */
   double fit_probability;
   bool fits;
   bool host_fits;

@@ -23,6 +23,7 @@ int64_t spp_nccl_bytes(int64_t channels, int64_t peers) {
 struct nccl_view {
   const struct spp_framework *f;
   struct spp_memory_sum *sum;
+  int64_t node_gpus;
 };
 
 /* Collectives receive from one predecessor over the ring channels. */
@@ -32,19 +33,25 @@ static void add_collective(const struct nccl_view *n, const struct spp_tensor *t
   spp_memory_add_bytes(n->sum, t, SPP_LIVE_ALWAYS,
                        fixed > 0 ? fixed : spp_nccl_bytes(n->f->nccl_channels, 1));
 }
-/* Point-to-point connections are made at first use, one per peer and channel. */
+/* Point-to-point connections are made at first use, one per peer and channel inside a node. Peers of other
+ * nodes share one pool a channel: 16 steps of 128 KiB (NVIDIA/nccl src/transport/net.cc sharedNetBuffersInit,
+ * NCCL_SHARED_STEPS, P2P_NET_CHUNKSIZE) [recalled]. */
 static void add_peers(const struct nccl_view *n, const struct spp_tensor *t, int64_t ranks, int64_t peers) {
+  const int64_t shared_bytes = INT64_C(16) * 131072;
   if (ranks <= 1) return;
-  int64_t fixed = n->f->nccl_bytes_per_group;
-  spp_memory_add_bytes(n->sum, t, SPP_LIVE_ALWAYS,
-                       fixed > 0 ? fixed : spp_nccl_bytes(n->f->nccl_p2p_channels, peers));
+  int64_t near = spp_min64(peers, spp_max64(1, n->node_gpus - 1)), fixed = n->f->nccl_bytes_per_group;
+  int64_t bytes = spp_nccl_bytes(n->f->nccl_p2p_channels, near);
+  if (near < peers) bytes = spp_sat_add(bytes, spp_sat_mul(n->f->nccl_p2p_channels, shared_bytes));
+  spp_memory_add_bytes(n->sum, t, SPP_LIVE_ALWAYS, fixed > 0 ? fixed : bytes);
 }
 
 /* Every group of its own is a communicator with its own buffers; groups of one rank are not made, and the
  * data parallel group is the world's when nothing else splits it. */
 static void add_nccl(const struct spp_memory_view *v, struct spp_memory_sum *sum) {
   const struct spp_geometry *g = v->g;
-  const struct nccl_view n = {v->job->framework, sum};
+  const struct spp_cluster *cluster = v->job->cluster;
+  int64_t node_gpus = cluster ? spp_max64(cluster->gpus_per_node, cluster->domain_gpus) : 8;
+  const struct nccl_view n = {v->job->framework, sum, node_gpus};
   int64_t ranks = spp_layout_world(v->layout);
   add_collective(&n, &world, ranks);
   if (g->dense_group < ranks) add_collective(&n, &data, g->dense_group);

@@ -5,7 +5,7 @@ static const struct spp_tensor layer_input = {"layer input", SPP_PART_LAYER_INPU
 
 enum {
   FORWARD = 1 << SPP_MOMENT_FORWARD,
-  LOSS = 1 << SPP_MOMENT_LOSS,
+  LOSS = (1 << SPP_MOMENT_LOSS) | (1 << SPP_MOMENT_BACKWARD_HEAD),
   MLP = 1 << SPP_MOMENT_BACKWARD_MLP,
   NORM = 1 << SPP_MOMENT_BACKWARD_NORM,
   ATTENTION = 1 << SPP_MOMENT_BACKWARD_ATTENTION,

@@ -12,8 +12,7 @@ KEPT(final_stats, "final norm: statistics", "norm backward");
 KEPT(final_output, "final norm: output", "input of the head");
 static const struct spp_norm_tensors final_norm = {&final_input, &final_scaled, &final_stats};
 
-static const unsigned whole_pass =
-    SPP_LIVE(SPP_MOMENT_FORWARD) | SPP_LIVE(SPP_MOMENT_LOSS) | SPP_LIVE_BACKWARD;
+static const unsigned whole_pass = SPP_LIVE(SPP_MOMENT_FORWARD) | SPP_LIVE_LOSS | SPP_LIVE_BACKWARD;
 
 static void add_inputs(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
@@ -34,7 +33,7 @@ static void add_inputs(const struct spp_memory_stage *s, struct spp_memory_sum *
 static void add_final_norm(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   const struct spp_job *job = v->job;
-  const unsigned live = SPP_LIVE(SPP_MOMENT_LOSS);
+  const unsigned live = SPP_LIVE_LOSS;
   struct spp_kept_list list = {.count = 0};
   const struct spp_layer_view layer = {job, v->layout, v->g, NULL, v->act, v->act, &list};
   spp_kept_norm(&layer, &final_norm, SPP_BLOCK_NORM2, 0, v->g->stream_tokens, job->arch->hidden, 1);

@@ -39,6 +39,7 @@ struct spp_memory_stage {
 
 void spp_memory_add_states(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_sharding(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
+void spp_memory_add_fused_grads(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_layers(const struct spp_memory_stage *s, enum spp_layer_class active,
                            struct spp_memory_sum *sum);
 void spp_memory_add_transients(const struct spp_memory_stage *s, enum spp_layer_class active,

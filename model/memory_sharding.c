@@ -11,10 +11,16 @@ ROW(gathered_head, "gathered head", "whole vocabulary for the logits");
 ROW(head_grads, "gradient of the head", "whole, before it is reduced");
 ROW(root, "gathered root unit", "embedding, final norm and head stay gathered");
 ROW(all_gathered, "gathered model", "kept from forward to backward");
+ROW(whole_grads, "gradients of the stage", "whole until the last micro-batch is reduced");
 ROW(ddp, "gradient buckets", "DDP reducer, as large as the gradients");
 
-static const unsigned forward = SPP_LIVE(SPP_MOMENT_FORWARD), loss = SPP_LIVE(SPP_MOMENT_LOSS),
-                      step = SPP_LIVE(SPP_MOMENT_STEP);
+/* Reduced gradients are allocated on the reduce-scatter's stream, and the allocator lends a stream's blocks
+ * to no other (torch _fsdp_collectives.py foreach_reduce; c10/cuda/CUDACachingAllocator). */
+static const struct spp_tensor grads_pool = {"blocks of the last step's gradients", SPP_PART_ALLOCATOR,
+                                             "belong to the reduce-scatter's stream"};
+
+static const unsigned forward = SPP_LIVE(SPP_MOMENT_FORWARD), loss = SPP_LIVE_LOSS,
+                      head = SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD), step = SPP_LIVE(SPP_MOMENT_STEP);
 
 static int64_t bucket(const struct spp_job *job, int64_t automatic) {
   const struct spp_framework *f = job->framework;
@@ -72,12 +78,14 @@ static void add_zero3(const struct spp_memory_stage *s, const struct spp_states 
   if (!s->stage->last) return;
   const struct spp_state_counts *used = spp_memory_head(s->view);
   spp_memory_add_bytes(sum, &gathered_head, loss, gathered_bytes(used, r->gather_bytes));
-  spp_memory_add(sum, &head_grads, loss, wire(r->grad_bytes), used->trainable, 1, 1);
+  spp_memory_add(sum, &head_grads, head, wire(r->grad_bytes), used->trainable, 1, 1);
 }
 
 /* FSDP2 fully_shard (torch distributed/fsdp/_fully_shard): the running and the next unit are gathered;
  * gradients of one unit are whole and, with an fp32 reduce type, copied; the root unit is not resharded after
- * forward. */
+ * forward. Where only gradients and optimizer are sharded, the weights counted with the states are the
+ * gathered ones. Under a pipeline torchtitan does not reshard after forward, and torch's stage reduces in the
+ * last micro-batch only (torchtitan models/llama3/parallelize.py, torch distributed/pipelining/stage.py). */
 static void add_fsdp(const struct spp_memory_stage *s, const struct spp_states *r,
                      struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
@@ -86,17 +94,26 @@ static void add_fsdp(const struct spp_memory_stage *s, const struct spp_states *
   if (s->stage->last) spp_states_accumulate(&outer, &v->head, 1);
   spp_memory_add_bytes(sum, &root, forward | loss | SPP_LIVE_BACKWARD,
                        gathered_bytes(&outer, r->gather_bytes));
-  spp_memory_add(sum, &head_grads, SPP_LIVE_BACKWARD, wire(r->gather_bytes),
+  spp_memory_add(sum, &head_grads, head | SPP_LIVE_BACKWARD, wire(r->gather_bytes),
                  s->stage->last ? spp_memory_head(v)->trainable : 0, 1, 1);
-  if (v->layout->zero < 3) {
+  bool whole = s->view->job->framework->gathers_once_under_pp && v->g->pp > 1;
+  bool away = spp_offload_params(v->layout->offload); /* then the states' weights are not on the GPU */
+  if (r->shard_weights ? whole : away) {
     spp_memory_add_bytes(sum, &all_gathered, forward | loss | SPP_LIVE_BACKWARD,
                          gathered_bytes(&s->states, r->gather_bytes));
-  } else {
+  } else if (r->shard_weights) {
     int64_t unit = gathered_bytes(&s->unit, r->gather_bytes);
     spp_memory_add_bytes(sum, &gathered, forward | SPP_LIVE_BACKWARD, unit);
     spp_memory_add_bytes(sum, &prefetched, forward | loss | SPP_LIVE_BACKWARD, unit);
   }
   int reduce_bytes = r->reduce_bytes > 0 ? r->reduce_bytes : r->grad_bytes;
+  if (whole)
+    spp_memory_add(sum, &whole_grads, forward | loss | SPP_LIVE_BACKWARD, wire(reduce_bytes),
+                   spp_sat_add(s->states.trainable, s->states.trainable_expert), 1, 1);
+  if (!v->grads_persist)
+    spp_memory_add(sum, &grads_pool, forward | loss, wire(r->grad_bytes),
+                   spp_memory_share(v->g, r->shard_grads, s->states.trainable, s->states.trainable_expert), 1,
+                   1);
   spp_memory_add(sum, &layer_grads, SPP_LIVE_BACKWARD, wire(r->gather_bytes), unit_trainable(s), 1, 1);
   if (reduce_bytes > r->gather_bytes)
     spp_memory_add(sum, &reduce_input, SPP_LIVE_BACKWARD, wire(reduce_bytes), unit_trainable(s), 1, 1);

@@ -50,19 +50,21 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
   bool away = spp_offload_params(v->layout->offload), sharded = r->shard_weights;
   int weight_bytes = job->method == SPP_METHOD_Q_GALORE ? 1 : r->weight_bytes;
   int64_t trained = spp_memory_share(v->g, sharded, c->trainable, c->trainable_expert);
-  if (job->framework->fp8_params && scaled_weights(job) && !sharded && trained >= c->linear)
+  int64_t frozen_bytes = spp_memory_share(v->g, sharded, c->frozen_bytes, c->frozen_expert_bytes);
+  bool low_only = job->framework->fp8_params && scaled_weights(job) && !sharded;
+  if (low_only && trained >= c->linear)
     trained -= c->linear;
+  else if (low_only && spp_job_has_adapters(job))
+    frozen_bytes = spp_max64(0, frozen_bytes - 2 * c->linear);
   if (!away) {
     add_elements(v, sum, &weights, SPP_LIVE_ALWAYS, weight_bytes, trained);
-    spp_memory_add_bytes(sum, &frozen, SPP_LIVE_ALWAYS,
-                         spp_memory_share(v->g, sharded, c->frozen_bytes, c->frozen_expert_bytes));
+    spp_memory_add_bytes(sum, &frozen, SPP_LIVE_ALWAYS, frozen_bytes);
   }
   if (scaled_weights(job) && job->framework->sharding == SPP_SHARDING_MEGATRON)
     spp_memory_add(sum, &weights_low, not_load, SPP_DTYPE_FP8, c->linear, 1, low_copies(job));
   if (v->trains && r->weight_bytes == 4 && v->act != SPP_DTYPE_FP32 &&
       job->framework->sharding == SPP_SHARDING_NONE && c->trainable >= c->linear)
-    spp_memory_add(sum, &weights_cast, SPP_LIVE(SPP_MOMENT_FORWARD) | SPP_LIVE(SPP_MOMENT_LOSS), v->act,
-                   c->linear, 1, 1);
+    spp_memory_add(sum, &weights_cast, SPP_LIVE(SPP_MOMENT_FORWARD) | SPP_LIVE_LOSS, v->act, c->linear, 1, 1);
 }
 
 /* A full fine-tune needs a second copy of the weights to compare with. */
@@ -86,8 +88,8 @@ static void add_gradients(const struct spp_memory_stage *s, const struct spp_sta
   if (!v->grads_persist) {
     live = tower | SPP_LIVE(SPP_MOMENT_STEP) | (s->late ? SPP_LIVE_BACKWARD : 0);
     if (!s->late && s->stage->last)
-      add_elements(v, sum, &head_grads, SPP_LIVE_BACKWARD & ~tower, r->grad_bytes,
-                   spp_memory_share(v->g, r->shard_grads, spp_memory_head(v)->trainable, 0));
+      add_elements(v, sum, &head_grads, (SPP_LIVE_BACKWARD & ~tower) | SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD),
+                   r->grad_bytes, spp_memory_share(v->g, r->shard_grads, spp_memory_head(v)->trainable, 0));
   }
   add_elements(v, sum, &gradients, live, r->grad_bytes, elements);
 }

@@ -31,6 +31,7 @@ enum spp_phase spp_moment_phase(enum spp_moment moment) {
   switch (moment) {
   case SPP_MOMENT_LOAD: return SPP_PHASE_LOAD;
   case SPP_MOMENT_FORWARD:
+  case SPP_MOMENT_BACKWARD_HEAD:
   case SPP_MOMENT_LOSS: return SPP_PHASE_LOSS;
   case SPP_MOMENT_STEP: return SPP_PHASE_STEP;
   default: return SPP_PHASE_BACKWARD;
@@ -46,6 +47,7 @@ static const char *const moments[SPP_MOMENT_COUNT] = {
     [SPP_MOMENT_LOAD] = "load",
     [SPP_MOMENT_FORWARD] = "forward",
     [SPP_MOMENT_LOSS] = "loss",
+    [SPP_MOMENT_BACKWARD_HEAD] = "backward of the head",
     [SPP_MOMENT_BACKWARD_MLP] = "backward of the MLP",
     [SPP_MOMENT_BACKWARD_NORM] = "backward of a norm",
     [SPP_MOMENT_BACKWARD_ATTENTION] = "backward of attention",

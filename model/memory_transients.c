@@ -4,6 +4,7 @@
 ROW(residual_grad, "gradient of the residual stream", "flows past the block");
 ROW(norm_work, "norm backward", "gradient, its fp32 copy and products");
 ROW(mlp_grads, "gradients inside the MLP", "activation backward");
+ROW(mlp_tile_grad, "gradient of the tiled MLP's input", "filled tile by tile");
 ROW(routed_grads, "gradients of routed tokens", "experts' input and output");
 ROW(tp_gather, "gathered layer input", "sequence-parallel linear, weight gradient");
 ROW(tp_grad, "gathered output gradient", "sequence-parallel linear backward");
@@ -58,10 +59,11 @@ static bool eager_rms(const struct spp_job *job) {
 }
 
 /* Eager SwiGLU holds two i-wide gradients at a time (measured: 4.01 T i bytes); Liger writes both into its
- * inputs; Megatron makes the gradient of the product and of the joined fc1 output. */
+ * inputs; Megatron makes the gradient of the product and of the joined fc1 output, when the product itself is
+ * free again. */
 static int64_t mlp_copies(const struct spp_job *job) {
   if (job->kernels == SPP_KERNELS_EAGER || job->arch->mlp == SPP_MLP_PLAIN) return 2;
-  return job->framework->sharding == SPP_SHARDING_MEGATRON ? 3 : 1;
+  return job->framework->sharding == SPP_SHARDING_MEGATRON ? 2 : 1;
 }
 
 static void add_mlp(const struct transient_view *t, enum spp_layer_class active) {
@@ -71,6 +73,7 @@ static void add_mlp(const struct transient_view *t, enum spp_layer_class active)
   if (active == SPP_LAYER_DENSE) {
     add_act(t, &mlp_grads, MLP, spp_mlp_rows(job, t->g), spp_mlp_width(t->g, kind, SPP_ROLE_MLP),
             mlp_copies(job));
+    if (job->framework->tiles_mlp) add_act(t, &mlp_tile_grad, MLP, t->g->tokens, job->arch->hidden, 1);
     return;
   }
   int64_t rows = spp_expert_rows(job, t->g);

@@ -15,8 +15,7 @@ ROW(lse, "vision log-sum-exp", "attention backward");
 ROW(mlp, "vision MLP", "activation backward and second product");
 ROW(work, "vision backward work", "gradients inside one block");
 
-static const unsigned text_pass =
-    SPP_LIVE(SPP_MOMENT_FORWARD) | SPP_LIVE(SPP_MOMENT_LOSS) | SPP_LIVE_BACKWARD;
+static const unsigned text_pass = SPP_LIVE(SPP_MOMENT_FORWARD) | SPP_LIVE_LOSS | SPP_LIVE_BACKWARD;
 
 struct tower {
   const struct spp_vision *shape;

@@ -40,6 +40,7 @@ static const struct setting settings[] = {
     {"lora_rank", INT64, SPEC(lora_rank), 0, 1, 1 << 16},
     {"lora_dropout", REAL, SPEC(lora_dropout), 0, 0, 0.99},
     {"lora_targets", TARGETS, SPEC(lora_targets), 0, 0, 0},
+    {"train_embeddings", SWITCH, SPEC(train_embeddings), 0, 0, 0},
     {"quant", WORD, SPEC(quant), SPP_WORDS_QUANT, 0, 0},
     {"galore_rank", INT64, SPEC(galore_rank), 0, 1, 1 << 16},
     {"packing", SWITCH, SPEC(packing), 0, 0, 0},

@@ -232,10 +232,10 @@ void spp_states_count_outer(const struct spp_job *job, const struct spp_layout *
   if (vocabulary && c->elements > 0) c->elements = product(g->vocab_local, job->arch->hidden);
   bool trained = job->mode != SPP_MODE_INFER && !has_adapters(job) &&
                  (which != SPP_OUTER_VISION || job->vision_trainable);
-  if (!trained) {
-    c->frozen_bytes = product(plain_bytes(job), c->elements);
-    return;
-  }
+  if (!trained) c->frozen_bytes = product(plain_bytes(job), c->elements);
+  /* peft ModulesToSaveWrapper: the original stays beside the trained copy */
+  bool saved = has_adapters(job) && job->train_embeddings && vocabulary && job->mode != SPP_MODE_INFER;
+  if (!trained && !saved) return;
   c->trainable = c->elements;
   int64_t rows = vocabulary ? g->vocab_local : c->elements, cols = vocabulary ? job->arch->hidden : 1;
   if (c->elements > 0) c->optimizer_bytes = spp_optimizer_bytes(job, regime.moment_bytes, rows, cols, false);

@@ -72,7 +72,10 @@ static int read_attention(const char *attention) {
 
 static void read_recompute(struct spp_json record, struct spp_run *run) {
   const char *text = spp_record_text(record, "recompute");
-  if (!strncmp(text, "full", 4))
+  bool known = !spp_text_contains(text, "presumed") && !spp_text_contains(text, "unstated");
+  if (!known)
+    spp_run_fill(run, "recompute not stated: the framework's default");
+  else if (!strncmp(text, "full", 4))
     run->request.recompute = SPP_RECOMPUTE_FULL;
   else if (!strncmp(text, "selective", 9))
     run->request.recompute = SPP_RECOMPUTE_SELECTIVE;
@@ -109,6 +112,9 @@ static void read_lora(struct spp_json record, struct spp_run *run) {
                                                                                          : SPP_METHOD_LORA;
   if (spp_text_contains(quant, "dq") || spp_text_contains(quant, "double"))
     run->spec.quant = SPP_QUANT_NF4_DOUBLE;
+  bool embeddings = false;
+  (void)spp_json_bool_or(spp_json_get(lora, "trains_embeddings"), false, &embeddings, NULL);
+  run->spec.train_embeddings = embeddings;
   double rank = spp_record_number(lora, NULL, "rank", 0);
   if (rank >= 1)
     run->spec.lora_rank = (int64_t)rank;

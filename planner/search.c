@@ -303,8 +303,7 @@ static void describe_example(const struct spp_hunt *hunt, const struct spp_reaso
   spp_geometry_resolve(job, &layout, &geometry);
   spp_memory_predict(job, &layout, &geometry, NULL, &memory);
   bool host = memory.fits && !memory.host_fits;
-  spp_bytes_print(host ? memory.host_bytes_per_node - memory.host_capacity_bytes
-                       : memory.device_bytes - memory.capacity_bytes,
+  spp_bytes_print(host ? memory.host_bytes_per_node - memory.host_capacity_bytes : -memory.headroom_bytes,
                   over);
   snprintf(text, size, "%.40s %.100s: %s over%s", job->framework->display, described, over,
            host ? " in host memory" : "");

@@ -191,7 +191,7 @@ static bool fit_in(const struct spp_hunt *hunt, const struct spp_walk *walk, con
   }
   spp_geometry_resolve(walk->job, &walk->layout, &prediction->geometry);
   spp_memory_predict(walk->job, &walk->layout, &prediction->geometry, NULL, &prediction->memory);
-  *bytes = prediction->memory.device_bytes;
+  *bytes = prediction->memory.device_bytes - prediction->memory.reclaimable_bytes;
   if (walk->layout.offload == SPP_OFFLOAD_NONE) lessons->plain_bytes[own_slot(walk)] = *bytes;
   if (spp_memory_feasible(&prediction->memory)) return true;
   note_miss(walk->job, &prediction->memory, place, tally);

@@ -156,6 +156,7 @@ void spp_jp_memory(struct spp_jo *jo, const struct spp_job *job, const struct sp
   spp_jo_real(jo, "fit_probability", memory->fit_probability);
   spp_jo_i64(jo, "worst_rank", memory->worst_rank);
   spp_jo_i64(jo, "headroom_bytes", memory->headroom_bytes);
+  spp_jo_i64(jo, "reclaimable_bytes", memory->reclaimable_bytes);
   spp_jo_str(jo, "peak_phase", spp_phase_name(spp_moment_phase(memory->peak_moment)));
   spp_jo_i64(jo, "host_bytes_per_node", memory->host_bytes_per_node);
   parts(jo, "parts", memory->parts, 0, SPP_PART_COUNT - 1);
