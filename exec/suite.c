@@ -47,6 +47,8 @@ static const struct {
      {"DP 4, ZeRO-3, recompute", spp_suite_model, LAYOUT(.dp = 4, .zero = 3, .grad_accum = 2, RECOMPUTE),
       32}},
     {QUICK, {"Ulysses 4", spp_suite_model, LAYOUT(ULYSSES(4)), 64}},
+    {CI, {"Ulysses 8, each KV head sent twice", spp_suite_model, LAYOUT(ULYSSES(8), .micro_batch = 2), 64}},
+    {FULL, {"Ulysses 4 x ring 2, one KV head for four", mqa, LAYOUT(HYBRID(4, 2)), 64}},
     {CI, {"Ulysses 8, as many KV heads", mha, LAYOUT(ULYSSES(8), .micro_batch = 3), 64}},
     {CI,
      {"Ulysses 2 x DP 2, ZeRO-3", spp_suite_model, LAYOUT(ULYSSES(2), .dp = 2, .zero = 3, .micro_batch = 2),

@@ -327,11 +327,29 @@ static void judge(const struct run *run, int ranks, const double *loss, struct s
   judge_time(run, ranks, result);
 }
 
+/* All ranks of one machine, and the whole model three times beside them: the run alone and what it is
+ * compared with. An operating system that would rather kill than refuse must not be asked. */
+static enum spp_status check_memory(const struct run *run, int ranks, struct spp_diag *diag) {
+  struct spp_memory memory;
+  spp_memory_predict(&run->plan->job, &run->plan->layout, &run->plan->geometry, NULL, &memory);
+  int64_t ours = spp_sat_mul(memory.peak_bytes, ranks);
+  int64_t reference = spp_sat_mul(run->reference->total, 6 * (int64_t)sizeof(float));
+  int64_t needed = spp_sat_add(ours, spp_sat_add(reference, spp_sat_mul(ranks, 4 << 20)));
+  int64_t there = spp_sat_mul(sysconf(_SC_PHYS_PAGES), sysconf(_SC_PAGESIZE));
+  if (needed <= there / 2) return SPP_OK;
+  return spp_diag_set(diag, SPP_ERR_USAGE, "--model", "choose a smaller model or shorter sequences",
+                      "the run needs some %lld MiB, half of this machine has %lld", (long long)(needed >> 20),
+                      (long long)(there >> 21));
+}
+
 static enum spp_status run_case(const char *config_dir, const struct spp_backend *backend,
-                                const struct spp_validate_case *c, struct run *run,
+                                const struct spp_validate_case *c, struct spp_arena *arena, struct run *run,
                                 struct spp_validate_result *result, struct spp_diag *diag) {
   double loss[SPP_VALIDATE_MAX_STEPS];
   int ranks = (int)spp_layout_world(&c->setting.layout);
+  run->reference->total = spp_weights_total(c->setting.arch);
+  SPP_TRY(check_memory(run, ranks, diag));
+  SPP_TRY(spp_reference_open(c->setting.arch, arena, run->reference, diag));
   SPP_TRY(make_reference(config_dir, c, run, loss, diag));
   SPP_TRY(backend->run(ranks, timeout_s, rank_main, run, diag));
   if (backend->leads()) judge(run, ranks, loss, result);
@@ -355,8 +373,7 @@ enum spp_status spp_validate_run(const char *config_dir, const struct spp_backen
   if (status == SPP_OK) {
     status = spp_exec_plan_open(config_dir, &c->setting, plan, diag);
     if (status == SPP_OK) status = spp_weights_supported(c->setting.arch, diag);
-    if (status == SPP_OK) status = spp_reference_open(c->setting.arch, &arena, &reference, diag);
-    if (status == SPP_OK) status = run_case(config_dir, backend, c, &run, result, diag);
+    if (status == SPP_OK) status = run_case(config_dir, backend, c, &arena, &run, result, diag);
     spp_exec_plan_close(plan);
   }
   spp_arena_free(&arena);
