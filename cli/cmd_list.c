@@ -6,6 +6,8 @@
 #include "base/version.h"
 #include "cli/answer.h"
 #include "cli/setup.h"
+#include "exec/backend.h"
+#include "kernels/table.h"
 
 enum { MAX_NAMES = 4096 };
 
@@ -130,6 +132,65 @@ static enum spp_status feature_row(struct spp_cli *cli, const char *name, struct
   return SPP_OK;
 }
 
+static enum spp_status kernel_row(struct spp_cli *cli, const char *name, struct spp_echo *cells,
+                                  struct spp_diag *diag) {
+  int count;
+  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  (void)cli, (void)diag;
+  for (int i = 0; i < count; i++) {
+    if (strcmp(all[i]->name, name) != 0) continue;
+    bool usable = spp_kernels_usable(all[i]);
+    const char *why = all[i]->absent ? all[i]->absent
+                      : usable       ? NULL
+                                     : "this processor lacks the instructions";
+    cells[0] = text_cell(name);
+    cells[1] = bool_cell(!all[i]->absent);
+    cells[2] = bool_cell(usable);
+    cells[3] = text_cell(all[i]->description);
+    cells[4] = text_cell(why);
+  }
+  return SPP_OK;
+}
+
+static enum spp_status backend_row(struct spp_cli *cli, const char *name, struct spp_echo *cells,
+                                   struct spp_diag *diag) {
+  int count;
+  const struct spp_backend *const *all = spp_backends_all(&count);
+  (void)cli, (void)diag;
+  for (int i = 0; i < count; i++) {
+    if (strcmp(all[i]->name, name) != 0) continue;
+    cells[0] = text_cell(name);
+    cells[1] = bool_cell(!all[i]->absent);
+    cells[2] = text_cell(all[i]->description);
+    cells[3] = text_cell(all[i]->absent);
+  }
+  return SPP_OK;
+}
+
+static enum spp_status kernel_names(const char *config_dir, struct spp_arena *arena,
+                                    const char *const **names, int *count, struct spp_diag *diag) {
+  const struct spp_kernels *const *all = spp_kernels_all(count);
+  const char **words = spp_arena_array(arena, (size_t)*count + 1, sizeof *words);
+  (void)config_dir;
+  if (!words) return spp_diag_oom(diag);
+  for (int i = 0; i < *count; i++)
+    words[i] = all[i]->name;
+  *names = words;
+  return SPP_OK;
+}
+
+static enum spp_status backend_names(const char *config_dir, struct spp_arena *arena,
+                                     const char *const **names, int *count, struct spp_diag *diag) {
+  const struct spp_backend *const *all = spp_backends_all(count);
+  const char **words = spp_arena_array(arena, (size_t)*count + 1, sizeof *words);
+  (void)config_dir;
+  if (!words) return spp_diag_oom(diag);
+  for (int i = 0; i < *count; i++)
+    words[i] = all[i]->name;
+  *names = words;
+  return SPP_OK;
+}
+
 static enum spp_status strategy_names(const char *config_dir, struct spp_arena *arena,
                                       const char *const **names, int *count, struct spp_diag *diag) {
   const char **words = spp_arena_array(arena, SPP_SP_KIND_COUNT, sizeof *words);
@@ -207,6 +268,18 @@ static const struct listing {
       {"trains", "trains"},
       {"version", "version read"}}},
     {"strategies", strategy_names, strategy_row, {{"name", "name"}, {"summary", "what it does"}}},
+    {"kernels",
+     kernel_names,
+     kernel_row,
+     {{"name", "name"},
+      {"built", "built"},
+      {"usable", "usable"},
+      {"summary", "what it is"},
+      {"why_not", "why not"}}},
+    {"backends",
+     backend_names,
+     backend_row,
+     {{"name", "name"}, {"built", "built"}, {"summary", "what it is"}, {"why_not", "why not"}}},
     {"features", feature_names, feature_row, {{"name", "name"}, {"built", "built"}, {"gives", "gives"}}},
 };
 enum { LISTINGS = sizeof(listings) / sizeof(listings[0]) };
@@ -240,7 +313,8 @@ static const struct listing *choose(const char *what, struct spp_diag *diag) {
   }
   near = what ? spp_suggest(what, names, LISTINGS) : NULL;
   snprintf(hint, sizeof hint,
-           near ? "did you mean '%s'?" : "one of models, gpus, clusters, frameworks, strategies, features%s",
+           near ? "did you mean '%s'?"
+                : "one of models, gpus, clusters, frameworks, strategies, kernels, backends, features%s",
            near ? near : "");
   spp_diag_set(diag, SPP_ERR_USAGE, "list", hint,
                what ? "nothing called '%.60s' to list" : "list needs to know what%s", what ? what : "");

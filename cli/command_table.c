@@ -85,7 +85,7 @@ const struct spp_command spp_commands[] = {
      SPP_CMD_LIST,
      "WHAT",
      spp_list_word,
-     "models, gpus, clusters, frameworks, strategies or features",
+     "models, gpus, clusters, frameworks, strategies, kernels, backends or features",
      {{"Every model, for a script", "spplan list models --json"}},
      spp_run_list},
     {"help",

@@ -11,8 +11,8 @@
 #include "kernels/gemm.h"
 
 /* Two sizes of each: the difference gives the rate, the small one the fixed cost. */
-enum { SMALL = 32, LARGE = 192, HEAD = 16, HEADS = 4, SHORT = 32, LONG = 256 };
-enum { HOP_SMALL = 256, HOP_LARGE = 65536, FLOATS = 1 << 18, REPEATS = 7 };
+enum { SMALL = 32, LARGE = 128, HEAD = 16, HEADS = 2, SHORT = 32, LONG = 128 };
+enum { HOP_SMALL = 256, HOP_LARGE = 65536, FLOATS = 1 << 18, REPEATS = 5 };
 
 struct bench {
   struct spp_rank *rank;
@@ -33,7 +33,7 @@ static enum spp_status time_of(const struct bench *b, bench_call *call, double *
   struct spp_endpoint *end = b->rank->end;
   double times[REPEATS];
   for (int i = 0; i < REPEATS; i++) {
-    enum { CALLS = 4 };
+    enum { CALLS = 2 };
     SPP_TRY(end->ops->barrier(end, b->rank->diag));
     double start_s = end->ops->clock();
     for (int k = 0; k < CALLS; k++)

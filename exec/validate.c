@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/num.h"
@@ -31,6 +32,7 @@ struct report {
   double step_s[SPP_VALIDATE_MAX_STEPS];
   double grad_error, weight_error;
   struct spp_probe probe, probe_after;
+  int64_t preemptions; /* of its process, while it trained */
   int64_t peak_bytes, parts[SPP_PART_COUNT];
   enum spp_moment moment;
   int traffic_count;
@@ -108,11 +110,19 @@ static enum spp_status collect(const struct run *run, struct spp_endpoint *end, 
   return SPP_OK;
 }
 
+/* How often the operating system took the processor away from this process. */
+static int64_t preemptions(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
 static enum spp_status run_rank(const struct run *run, struct spp_rank *rank, struct spp_engine *e,
                                 struct report *r) {
   if (!run->makes_reference) SPP_TRY(spp_probe_run(rank, &r->probe));
   SPP_TRY(spp_engine_open(rank, run->plan, e));
+  int64_t before = preemptions();
   SPP_TRY(train(run, e, r));
+  r->preemptions = preemptions() - before;
   if (!run->makes_reference) SPP_TRY(spp_probe_run(rank, &r->probe_after));
   if (rank->tally.overflow)
     return spp_diag_set(rank->diag, SPP_ERR_INTERNAL, NULL, NULL, "more kinds of traffic than rows");
@@ -282,10 +292,12 @@ static int64_t step_times(const struct run *run, int ranks, double times[SPP_VAL
   return n;
 }
 
-/* Did the machine stay as it was: steps alike, and the same rates after the run as before it? */
+/* Was the machine ours, and did it stay as it was: no one else ran, steps alike, and the same rates after the
+ * run as before it? */
 static bool is_quiet(const struct run *run, int ranks, const double *times, int64_t n) {
   if (n < 2 || times[n - 1] > most_spread * times[0] || ranks > sysconf(_SC_NPROCESSORS_ONLN)) return false;
   for (int i = 0; i < ranks; i++) {
+    if (run->reports[i].preemptions > run->steps) return false;
     double before = run->reports[i].probe.gemm_flops_per_s,
            after = run->reports[i].probe_after.gemm_flops_per_s;
     if (before > most_spread * after || after > most_spread * before) return false;

@@ -38,6 +38,8 @@ static const struct {
     {"list frameworks", "list", 0},
     {"list strategies", "list", 0},
     {"list features", "list", 0},
+    {"list kernels", "list", 0},
+    {"list backends", "list", 0},
 };
 
 static void every_json_answer_follows_its_schema(void **state) {

@@ -18,7 +18,7 @@ static const struct bad {
     {"list models gpus", 2, "unexpected word 'gpus'"},
     {"list", 2, "list needs to know what"},
     {"list model", 2, "did you mean 'models'?"},
-    {"list kernels", 2, "nothing called 'kernels' to list"},
+    {"list compilers", 2, "nothing called 'compilers' to list"},
     {"help predicted", 2, "did you mean 'predict'?"},
     {"'' --model qwen7b", 2, "unknown command ''"},
     {"-- --model", 2, "unknown command '--model'"},
