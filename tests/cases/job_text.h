@@ -1,4 +1,5 @@
-/* A job and a layout from one line of words: "model=qwen2.5-7b framework=ms-swift gpu=h100-80gb seq=32k gpus=8 sp=8". */
+/* A job and a layout from one line of words: "model=qwen2.5-7b framework=ms-swift gpu=h100-80gb seq=32k
+ * gpus=8 sp=8". */
 #ifndef SPP_TESTS_CASES_JOB_TEXT_H
 #define SPP_TESTS_CASES_JOB_TEXT_H
 
@@ -22,7 +23,8 @@ struct text_job {
   struct spp_ledger ledger;
 };
 
-/* One word of the line. Names of things are loaded, the rest are settings. host=BYTES replaces the node's RAM. */
+/* One word of the line. Names of things are loaded, the rest are settings. host=BYTES replaces the node's
+ * RAM. */
 static void text_job_word(struct text_job *t, const char *key, const char *value) {
   struct spp_diag diag = {0};
   enum spp_status status;
@@ -57,7 +59,8 @@ static void text_job_read(struct text_job *t, const char *line, int64_t host_byt
   *own = *cluster;
   if (host_bytes > 0) own->host_bytes = host_bytes;
   t->spec.cluster = own;
-  expect_status(spp_calib_load(JOB_CONFIGS, t->spec.gpu, own, &t->arena, &t->spec.calib, &diag), SPP_OK, &diag);
+  expect_status(spp_calib_load(JOB_CONFIGS, t->spec.gpu, own, &t->arena, &t->spec.calib, &diag), SPP_OK,
+                &diag);
 }
 
 /* Resolve, judge and, when legal, predict. */
