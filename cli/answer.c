@@ -60,7 +60,7 @@ static enum spp_status write_all(const char *text, size_t length, struct spp_dia
 }
 
 /* Ctrl-C between creating the temporary file and the rename would leave it behind. */
-static enum spp_status write_file(const char *path, const struct spp_str *out, struct spp_diag *diag) {
+enum spp_status spp_answer_write_file(const char *path, const struct spp_str *out, struct spp_diag *diag) {
   sigset_t interrupts, before;
   enum spp_status status;
   sigemptyset(&interrupts);
@@ -74,25 +74,30 @@ static enum spp_status write_file(const char *path, const struct spp_str *out, s
 enum spp_status spp_answer_deliver(const struct spp_cli *cli, struct spp_diag *diag) {
   if (cli->out.len == 0) return SPP_OK;
   if (to_stdout(cli)) return write_all(cli->out.data, cli->out.len, diag);
-  return write_file(cli->args.output, &cli->out, diag);
+  return spp_answer_write_file(cli->args.output, &cli->out, diag);
 }
 
-enum spp_status spp_answer_check_output(const struct spp_cli *cli, struct spp_diag *diag) {
-  const char *path = cli->args.output, *slash;
+static enum spp_status check_path(const char *path, const char *option, struct spp_diag *diag) {
+  const char *slash;
   char folder[4096];
-  if (to_stdout(cli)) return SPP_OK;
+  if (!path || strcmp(path, "-") == 0) return SPP_OK;
   if (spp_path_is_dir(path))
-    return spp_diag_set(diag, SPP_ERR_INPUT, "--output", "name a file", "'%.200s' is a folder", path);
+    return spp_diag_set(diag, SPP_ERR_INPUT, option, "name a file", "'%.200s' is a folder", path);
   slash = strrchr(path, '/');
   if (strlen(path) >= sizeof folder)
-    return spp_diag_set(diag, SPP_ERR_INPUT, "--output", "name a shorter path", "the path is too long");
+    return spp_diag_set(diag, SPP_ERR_INPUT, option, "name a shorter path", "the path is too long");
   snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + (slash == path)) : 1,
            slash ? path : ".");
   if (!spp_path_is_dir(folder))
-    return spp_diag_set(diag, SPP_ERR_INPUT, "--output", "make the folder first",
-                        "there is no folder '%.200s'", folder);
+    return spp_diag_set(diag, SPP_ERR_INPUT, option, "make the folder first", "there is no folder '%.200s'",
+                        folder);
   if (access(spp_path_exists(path) ? path : folder, W_OK) != 0)
-    return spp_diag_set(diag, SPP_ERR_INPUT, "--output", "choose a place you may write to",
+    return spp_diag_set(diag, SPP_ERR_INPUT, option, "choose a place you may write to",
                         "cannot write '%.200s': %s", path, strerror(errno));
   return SPP_OK;
+}
+
+enum spp_status spp_answer_check_output(const struct spp_cli *cli, struct spp_diag *diag) {
+  enum spp_status status = check_path(cli->args.output, "--output", diag);
+  return status != SPP_OK ? status : check_path(cli->args.trace, "--trace", diag);
 }

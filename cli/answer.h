@@ -18,7 +18,9 @@ enum spp_status spp_answer_give(struct spp_cli *cli, const struct spp_answer *an
 
 /* cli->out to --output or standard output. A reader that went away is no error. */
 enum spp_status spp_answer_deliver(const struct spp_cli *cli, struct spp_diag *diag);
-/* Before a long computation: can --output be written? */
+/* `out` to a file, whole or not at all, whatever interrupts. */
+enum spp_status spp_answer_write_file(const char *path, const struct spp_str *out, struct spp_diag *diag);
+/* Before a long computation: can --output and --trace be written? */
 enum spp_status spp_answer_check_output(const struct spp_cli *cli, struct spp_diag *diag);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "cli/answer.h"
 #include "cli/setup.h"
+#include "cli/trace.h"
 
 struct planned {
   struct spp_report report;
@@ -71,7 +72,9 @@ static enum spp_status answer(struct spp_cli *cli, const struct spp_setup *setup
   enum spp_status status =
       spp_setup_report(cli, setup, first ? &first->job : NULL, !setup->any_framework, &planned.report, diag);
   if (status != SPP_OK) return status;
-  return spp_answer_give(cli, &(struct spp_answer){&planned, as_text, as_json, as_csv, NULL}, diag);
+  status = spp_answer_give(cli, &(struct spp_answer){&planned, as_text, as_json, as_csv, NULL}, diag);
+  return status == SPP_OK && first ? spp_cli_trace(cli, &first->job, &first->layout, &first->prediction, diag)
+                                   : status;
 }
 
 static unsigned needs_of(const struct spp_args *args) {

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cli/answer.h"
 #include "cli/setup.h"
+#include "cli/trace.h"
 
 enum { MAX_VIOLATIONS = 16, MAX_MATCHES = 100 };
 
@@ -114,6 +115,7 @@ static enum spp_status run_predict(struct spp_cli *cli, struct predicted *p, str
   if (!p->answer.prediction && !cli->args.json) return illegal(p, diag);
   status = spp_answer_give(cli, &(struct spp_answer){p, as_text, as_json, as_csv, NULL}, diag);
   if (!p->answer.prediction) return illegal(p, diag);
+  if (status == SPP_OK) status = spp_cli_trace(cli, &p->job, &p->layout, &p->prediction, diag);
   if (status == SPP_OK && !(memory->fits && memory->host_fits)) return no_fit(p, diag);
   return status;
 }

@@ -26,7 +26,8 @@ enum spp_command_bit {
   SPP_CMD_ACCURACY = 1 << 8,
   SPP_CMD_TUI = 1 << 9,
   SPP_CMD_VALIDATE = 1 << 10,
-  SPP_CMD_ALL = (1 << 11) - 1
+  SPP_CMD_REPORT = 1 << 11,
+  SPP_CMD_ALL = (1 << 12) - 1
 };
 
 enum spp_option_kind {
@@ -80,7 +81,7 @@ struct spp_args {
   struct spp_job_spec spec;   /* names are resolved into it later (cli/setup.c) */
   struct spp_request request; /* the layout fields that were fixed */
 
-  const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output;
+  const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output, *trace;
   int64_t gpus_per_node;
   int64_t lora_targets;
   int loss; /* index into the words of --loss: choices first, then paths */

@@ -202,22 +202,50 @@ static void fill_rates(const struct spp_timing_context *c, struct spp_time *time
       time->tokens_per_s_per_gpu > 0 ? job->usd_per_gpu_hour / 3600 / time->tokens_per_s_per_gpu * 1e6 : 0;
 }
 
-void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layout,
-                        const struct spp_geometry *geometry, struct spp_comm *comm, struct spp_time *time) {
-  struct spp_timing_context c = make_context(job, layout, geometry);
+static void run_step(const struct spp_timing_context *c, struct spp_comm *comm, struct spp_exposed *exposed,
+                     struct pipeline *pipeline) {
   struct model_time model;
   struct spp_stage counted;
   struct spp_stage_time counted_time;
+  count_model(c, &model);
+  counted_stage(c, &counted);
+  count_stage(c, &model, &counted, &counted_time);
+  spp_comm_time_count(c, (double)counted.layers, comm);
+  spp_layer_exposure_count(c, &counted_time, comm, exposed);
+  struct stage_clock clock = run_stage(&counted_time, exposed, 1);
+  spp_state_exposure_count(c, clock.forward_s, clock.backward_s, (double)counted.layers, comm, exposed);
+  walk_stages(c, &model, exposed, (double)counted.layers, pipeline);
+}
+
+void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layout,
+                        const struct spp_geometry *geometry, struct spp_comm *comm, struct spp_time *time) {
+  struct spp_timing_context c = make_context(job, layout, geometry);
   struct spp_exposed exposed = {.hidden_s = 0};
   struct pipeline pipeline;
-  count_model(&c, &model);
-  counted_stage(&c, &counted);
-  count_stage(&c, &model, &counted, &counted_time);
-  spp_comm_time_count(&c, (double)counted.layers, comm);
-  spp_layer_exposure_count(&c, &counted_time, comm, &exposed);
-  struct stage_clock clock = run_stage(&counted_time, &exposed, 1);
-  spp_state_exposure_count(&c, clock.forward_s, clock.backward_s, (double)counted.layers, comm, &exposed);
-  walk_stages(&c, &model, &exposed, (double)counted.layers, &pipeline);
+  run_step(&c, comm, &exposed, &pipeline);
   fill_parts(&c, &pipeline, &exposed, time);
   fill_rates(&c, time);
+}
+
+void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout,
+                      const struct spp_geometry *geometry, struct spp_time_shape *shape) {
+  struct spp_timing_context c = make_context(job, layout, geometry);
+  struct spp_exposed exposed = {.hidden_s = 0};
+  struct pipeline pipeline;
+  struct spp_comm comm;
+  spp_comm_predict(job, layout, geometry, &comm);
+  run_step(&c, &comm, &exposed, &pipeline);
+  *shape = (struct spp_time_shape){
+      .stage = pipeline.slowest.index, .layers = pipeline.time.layers, .share = pipeline.share};
+  for (int pass = 0; pass < SPP_PASS_STEP; pass++) {
+    shape->compute_s[pass] = pipeline.time.pass[pass].gemm_s + pipeline.time.pass[pass].memory_s;
+    shape->attention_s[pass] = pipeline.time.pass[pass].attention_s;
+  }
+  double forward_device_s = spp_pass_sum(&pipeline.time.pass[SPP_PASS_FORWARD]);
+  for (int group = 0; group < SPP_GROUP_COUNT; group++)
+    forward_device_s +=
+        exposed.pass_s[SPP_PASS_FORWARD][group] * (group == SPP_GROUP_PP ? 1 : pipeline.share);
+  shape->host_wait_s[SPP_PASS_FORWARD] = spp_positive(pipeline.clock.forward_s - forward_device_s);
+  shape->host_wait_s[SPP_PASS_BACKWARD] =
+      spp_positive(pipeline.clock.host_wait_s - shape->host_wait_s[SPP_PASS_FORWARD]);
 }

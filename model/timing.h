@@ -19,6 +19,20 @@ struct spp_time {
 void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layout,
                         const struct spp_geometry *geometry, struct spp_comm *comm, struct spp_time *time);
 
+/* One micro-batch on the slowest pipeline stage, pass by pass: what a picture of the step is drawn from. The
+ * parts of spp_time are these times the micro-batches, plus what happens once a step. */
+struct spp_time_shape {
+  int64_t stage; /* the slowest */
+  double layers; /* it holds */
+  double
+      share; /* of the communication counted in comm->ops (another stage's, when that holds other layers) */
+  double compute_s[SPP_PASS_STEP], attention_s[SPP_PASS_STEP];
+  double
+      host_wait_s[SPP_PASS_STEP]; /* device idle until the host has launched; of recompute: 0, in backward */
+};
+void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout,
+                      const struct spp_geometry *geometry, struct spp_time_shape *shape);
+
 /* Model FLOPs of one step of the whole job by both conventions, and what the hardware executes (recompute,
  * flash backward). Sources: NVIDIA/Megatron-LM megatron/training/training.py (causal half), PaLM appendix B
  * (full). */
