@@ -21,6 +21,10 @@ static void as_csv(const void *what, struct spp_str *out) {
   spp_csv_compare(&compared->result, out);
 }
 
+static void as_svg(const void *what, struct spp_str *out) {
+  spp_svg_compare(&((const struct compared *)what)->result, out);
+}
+
 static const struct spp_job *any_job(const struct spp_compare_result *result) {
   for (int i = 0; i < result->count; i++)
     if (result->rows[i].legal) return &result->rows[i].plan.job;
@@ -55,7 +59,7 @@ enum spp_status spp_run_compare(struct spp_cli *cli, struct spp_diag *diag) {
   status =
       spp_setup_report(cli, &setup, any_job(&compared.result), !setup.any_framework, &compared.report, diag);
   if (status == SPP_OK)
-    status = spp_answer_give(cli, &(struct spp_answer){&compared, as_text, as_json, as_csv, NULL}, diag);
+    status = spp_answer_give(cli, &(struct spp_answer){&compared, as_text, as_json, as_csv, as_svg}, diag);
   if (status == SPP_OK) status = verdict(&compared.result, diag);
   spp_compare_free(&compared.result);
   return status;

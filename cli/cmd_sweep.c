@@ -35,6 +35,10 @@ static void as_csv(const void *what, struct spp_str *out) {
   spp_csv_sweep(&((const struct swept *)what)->sweep, out);
 }
 
+static void as_svg(const void *what, struct spp_str *out) {
+  spp_svg_sweep(&((const struct swept *)what)->sweep, out);
+}
+
 static const char form[] = "write OPTION=FROM:TO:xK, OPTION=FROM:TO:+K or OPTION=A,B,C, such as seq=4k:1m:x2";
 
 static enum spp_status refuse(struct spp_diag *diag, const char *text) {
@@ -284,6 +288,6 @@ enum spp_status spp_run_sweep(struct spp_cli *cli, struct spp_diag *diag) {
   if ((status = set_up(cli, variables, &swept.sweep, diag)) != SPP_OK) return status;
   if ((status = run_points(cli, variables, &swept.sweep, &setup, diag)) != SPP_OK) return status;
   if ((status = spp_setup_report(cli, &setup, NULL, false, &swept.report, diag)) != SPP_OK) return status;
-  status = spp_answer_give(cli, &(struct spp_answer){&swept, as_text, as_json, as_csv, NULL}, diag);
+  status = spp_answer_give(cli, &(struct spp_answer){&swept, as_text, as_json, as_csv, as_svg}, diag);
   return status != SPP_OK ? status : verdict(&swept.sweep, diag);
 }

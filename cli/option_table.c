@@ -302,8 +302,8 @@ const struct spp_option spp_options[] = {
 
     {"json", 0, FLAG, AT(json), OUTPUT, .commands = ANSWERING, .help = "one JSON object (docs/schema)"},
     {"csv", 0, FLAG, AT(csv), OUTPUT, .commands = ANSWERING, .help = "a header line and one line a row"},
-    {"svg", 0, FLAG, AT(svg), OUTPUT, .no_default = true, .commands = SPP_CMD_ACCURACY,
-     .help = "a picture: predicted against measured"},
+    {"svg", 0, FLAG, AT(svg), OUTPUT, .no_default = true,
+     .commands = SPP_CMD_ACCURACY | SPP_CMD_COMPARE | SPP_CMD_SWEEP, .help = "a picture"},
     {"output", 'o', .kind = SPP_KIND_TEXT, .arg = "FILE", AT(output), OUTPUT, .no_default = true,
      .commands = SPP_CMD_ALL, .source = SPP_VALUES_FILE,
      .help = "write the answer there, whole or not at all (- = standard output)"},

@@ -258,16 +258,24 @@ static int64_t bisect(const struct sweep *sweep, int from, int to, int64_t low, 
   return high;
 }
 
+/* What the last winner_at saw, for the curves. */
+static void note_speeds(const struct sweep *sweep, int length) {
+  for (int i = 0; i < sweep->list->count && i < sweep->result->count; i++)
+    sweep->result->rows[i].tokens_per_s_at[length] = speed(&sweep->rows[i]);
+}
+
 static enum spp_status find_crossovers(const struct sweep *sweep, struct spp_diag *diag) {
   uint64_t all = 0;
   int before = -1;
   for (int i = 0; i < sweep->list->count; i++)
     if (sweep->result->rows[i].legal) all |= UINT64_C(1) << i;
-  for (int64_t seq = 4096; seq <= (1 << 22); seq *= 2) {
+  for (int length = 0; length < SPP_COMPARE_LENGTHS; length++) {
+    int64_t seq = (int64_t)SPP_COMPARE_SHORTEST << length;
     int now = winner_at(sweep, seq, all, before);
     if (now == -2 && sweep->options->stop && atomic_load(sweep->options->stop))
       return spp_diag_set(diag, SPP_INTERRUPTED, NULL, NULL, "the search was stopped");
     if (now == -2) return spp_diag_oom(diag);
+    note_speeds(sweep, length);
     if (now < 0 && before >= 0) break; /* nothing fits any more: nor does anything at twice the length */
     if (now < 0) continue;
     if (before >= 0 && now != before)

@@ -4,11 +4,14 @@
 
 #include "planner/search.h"
 
+/* Lengths the strategies are also run at, to find the crossovers: 4,096 tokens, doubled. */
+enum { SPP_COMPARE_LENGTHS = 11, SPP_COMPARE_SHORTEST = 4096 };
 struct spp_compare_row {
   char name[48]; /* "none", "ulysses 4", "ring 8 zigzag", "hybrid 4x2", "tp 8 + sp", "allgather 8" */
   bool legal;
   char why_not[320];
   struct spp_plan plan;
+  double tokens_per_s_at[SPP_COMPARE_LENGTHS]; /* whole job; 0: does not fit, is illegal, or was not run */
 };
 struct spp_crossover {
   char from[48], to[48];

@@ -93,6 +93,7 @@ void spp_text_compare(const struct spp_report *report, const struct spp_compare_
 void spp_json_compare(const struct spp_report *report, const struct spp_compare_result *result,
                       struct spp_str *out);
 void spp_csv_compare(const struct spp_compare_result *result, struct spp_str *out);
+void spp_svg_compare(const struct spp_compare_result *result, struct spp_str *out);
 
 void spp_text_degrees(const struct spp_report *report, const struct spp_job *job,
                       const struct spp_degrees *degrees, const struct spp_text_style *style,
@@ -125,6 +126,7 @@ void spp_text_sweep(const struct spp_report *report, const struct spp_sweep *swe
                     const struct spp_text_style *style, struct spp_str *out);
 void spp_json_sweep(const struct spp_report *report, const struct spp_sweep *sweep, struct spp_str *out);
 void spp_csv_sweep(const struct spp_sweep *sweep, struct spp_str *out);
+void spp_svg_sweep(const struct spp_sweep *sweep, struct spp_str *out);
 
 /* A table of things: columns of text, numbers or yes/no. */
 enum { SPP_LIST_MAX_COLUMNS = 12 };
