@@ -64,6 +64,7 @@ enum spp_status spp_run_sweep(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_alloc(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_degrees(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_accuracy(struct spp_cli *cli, struct spp_diag *diag);
+enum spp_status spp_run_report(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_tui(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_list(struct spp_cli *cli, struct spp_diag *diag);

@@ -103,11 +103,12 @@ static const char *suite_word(int i, int *value) {
 }
 
 /* Which commands take which block of options. */
-#define SEARCHING (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_SWEEP | SPP_CMD_TUI)
+#define SEARCHING (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_SWEEP | SPP_CMD_TUI | SPP_CMD_REPORT)
 #define LAID_OUT  (SEARCHING | SPP_CMD_PREDICT | SPP_CMD_ALLOC)
 #define RUNNABLE  (LAID_OUT | SPP_CMD_VALIDATE) /* what the engine can be told, too */
 #define MODELLED  (LAID_OUT | SPP_CMD_DEGREES)
-#define ANSWERING ((MODELLED & ~SPP_CMD_TUI) | SPP_CMD_LIST | SPP_CMD_ACCURACY | SPP_CMD_VALIDATE)
+#define PAGES     (SPP_CMD_TUI | SPP_CMD_REPORT) /* no text, JSON or CSV */
+#define ANSWERING ((MODELLED & ~PAGES) | SPP_CMD_LIST | SPP_CMD_ACCURACY | SPP_CMD_VALIDATE)
 
 #define AT(field) .offset = offsetof(struct spp_args, field)
 /* Bounds keep every product of the model far inside int64 and every loop short. */
@@ -259,9 +260,9 @@ const struct spp_option spp_options[] = {
      .group = SPP_GROUP_OPT_QUESTION, .key = "objective", .help = "what is best (default: throughput)"},
     {"find", 0, CHOICE(find_word), .arg = "WHAT", AT(find), QUESTION, .commands = SPP_CMD_PLAN, .key = "find",
      .help = "answer another question: the longest sequence, the fewest GPUs, the largest batch"},
-    {"top", 'k', COUNT(1, 1000), .arg = "K", AT(top), .commands = SPP_CMD_PLAN | SPP_CMD_ALLOC | SPP_CMD_TUI,
-     .group = SPP_GROUP_OPT_QUESTION, .key = "top",
-     .help = "how many answers (default: 3 plans, 40 in the tui, 10 tensors)"},
+    {"top", 'k', COUNT(1, 1000), .arg = "K", AT(top),
+     .commands = SPP_CMD_PLAN | SPP_CMD_ALLOC | SPP_CMD_TUI | SPP_CMD_REPORT, .group = SPP_GROUP_OPT_QUESTION,
+     .key = "top", .help = "how many answers (default: 3 plans, 40 in the tui, 10 tensors)"},
     {"keep", 0, .kind = SPP_KIND_LIST, .arg = "FIELD=VALUE", AT(keep), QUESTION, .commands = SEARCHING,
      .key = "keep", .help = "fix one field of the layout: --keep tp=2 is --tp 2"},
     {"vary", 0, .kind = SPP_KIND_LIST, .arg = "OPTION=RANGE", AT(vary), QUESTION, .commands = SPP_CMD_SWEEP,
@@ -274,8 +275,7 @@ const struct spp_option spp_options[] = {
     {"explain", 0, .kind = SPP_KIND_PART, .word = explain_word, .value = SPP_EXPLAIN_ALL, .arg = "PART",
      AT(explain), QUESTION, .commands = SPP_CMD_PLAN | SPP_CMD_PREDICT,
      .help = "the ledger behind the answer, tensor by tensor, op by op"},
-    {"assert", 0, .kind = SPP_KIND_LIST, .arg = "EXPR", AT(asserts), QUESTION,
-     .commands = MODELLED & ~SPP_CMD_TUI,
+    {"assert", 0, .kind = SPP_KIND_LIST, .arg = "EXPR", AT(asserts), QUESTION, .commands = MODELLED & ~PAGES,
      .help = "exit 5 unless true of the JSON: 'memory.peak_bytes<70GiB', 'time.step_s<=2'"},
 
     {"corpus", 0, .kind = SPP_KIND_LIST, .arg = "FILE", AT(corpus), QUESTION, .commands = SPP_CMD_ACCURACY,

@@ -184,7 +184,7 @@ static enum spp_status load_frameworks(struct spp_cli *cli, int mode, bool searc
 
 static enum spp_status choose_frameworks(struct spp_cli *cli, const struct spp_args *args,
                                          struct spp_setup *setup, struct spp_diag *diag) {
-  bool searches = cli->command->bit == SPP_CMD_PLAN || cli->command->bit == SPP_CMD_COMPARE;
+  bool searches = (cli->command->bit & (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_REPORT)) != 0;
   int mode = args->spec.mode == SPP_UNSET ? SPP_MODE_TRAIN : args->spec.mode;
   const char *name = args->framework ? args->framework : searches ? "any" : default_framework;
   enum spp_status status = SPP_OK;

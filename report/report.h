@@ -128,6 +128,17 @@ void spp_json_sweep(const struct spp_report *report, const struct spp_sweep *swe
 void spp_csv_sweep(const struct spp_sweep *sweep, struct spp_str *out);
 void spp_svg_sweep(const struct spp_sweep *sweep, struct spp_str *out);
 
+/* One plan as a page of HTML: no script, nothing loaded, dark and light. `search` gives the alternatives. */
+struct spp_timeline;
+struct spp_html_report {
+  const struct spp_report *report;
+  const struct spp_search_result *search;
+  const struct spp_plan *plan;
+  const struct spp_ledger *ledger;     /* of its worst rank */
+  const struct spp_timeline *timeline; /* NULL: too many micro-batches to draw */
+};
+void spp_html_plan(const struct spp_html_report *answer, struct spp_str *out);
+
 /* A table of things: columns of text, numbers or yes/no. */
 enum { SPP_LIST_MAX_COLUMNS = 12 };
 struct spp_list_column {

@@ -35,7 +35,7 @@ void spp_svg_text(struct spp_str *out, const char *text) {
     case '<': spp_str_add(out, "&lt;"); break;
     case '>': spp_str_add(out, "&gt;"); break;
     case '"': spp_str_add(out, "&quot;"); break;
-    default: spp_str_addc(out, *text);
+    default: spp_str_addc(out, (unsigned char)*text < 32 ? ' ' : *text); /* XML has no control characters */
     }
 }
 

@@ -87,7 +87,7 @@ static void every_example_of_the_help_runs(void **state) {
         expect_has(run.err, "spplan plan");
       } else {
         expect_i64(run.rc, 0);
-        expect_true(run.out[0] != '\0');
+        expect_true(run.out[0] != '\0' || strstr(spp_commands[i].examples[e].line, " -o "));
       }
       run_free(&run);
     }
