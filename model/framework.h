@@ -199,6 +199,7 @@ struct spp_framework {
   bool vision_on_every_sp_rank;
   bool tiles_mlp;         /* MLP forward and backward in tiles of about hidden_size tokens, inputs kept only (ALST) */
   bool fp8_params;        /* FP8 training keeps GEMM weights in 8 bit only (fp8_param_gather) */
+  int64_t step_tokens;    /* serving: tokens one scheduler step runs at most; 0 = whole sequences */
   bool loads_whole_model; /* each rank reads the whole model before it is sharded (no ZeRO-3 init, no meta device) */
   bool checkpoint_offload_native; /* layer inputs can move to host memory */
 

@@ -134,6 +134,7 @@ static const struct field fields[] = {
     I64(nccl_p2p_channels),
     BOOL(position_ids_gather),
     BOOL(vision_on_every_sp_rank),
+    {"step_tokens", KIND_I64, AT(step_tokens), 0, true},
     {"loads_whole_model", KIND_BOOL, AT(loads_whole_model), 0, true},
     {"tiles_mlp", KIND_BOOL, AT(tiles_mlp), 0, true},
     {"fp8_params", KIND_BOOL, AT(fp8_params), 0, true},

@@ -9,10 +9,6 @@ static const struct spp_tensor hidden = {"hidden states", SPP_PART_TRANSIENT, "o
 static const struct spp_tensor mlp_work = {"MLP work", SPP_PART_TRANSIENT, "gate, up and their product"};
 static const struct spp_tensor logits = {"logits", SPP_PART_LOGITS, "one token per sequence"};
 
-enum {
-  STEP_TOKENS = 8192
-}; /* vllm max_num_batched_tokens default on large GPUs (vllm/engine/arg_utils.py) */
-
 /* Keys a layer still needs: a sliding window forgets the rest. */
 static int64_t cached_tokens(const struct spp_geometry *g, const struct spp_layer_kind *kind) {
   if (kind->window_tokens <= 0 || kind->window_chunked) return g->padded_tokens;
@@ -41,7 +37,8 @@ void spp_memory_add_inference(const struct spp_memory_stage *s, struct spp_memor
   const struct spp_memory_view *v = s->view;
   const struct spp_arch *a = v->job->arch;
   const unsigned live = SPP_LIVE(SPP_MOMENT_FORWARD);
-  int64_t rows = spp_min64(v->g->tokens, STEP_TOKENS);
+  int64_t step = v->job->framework->step_tokens;
+  int64_t rows = step > 0 ? spp_min64(v->g->tokens, step) : v->g->tokens;
   bool moe = s->layers[SPP_LAYER_MOE] > 0;
   int64_t width =
       moe ? spp_sat_mul(a->experts_per_token, spp_mlp_width(v->g, v->kind[SPP_LAYER_MOE], SPP_ROLE_EXPERT))

@@ -233,10 +233,17 @@ void spp_states_count_outer(const struct spp_job *job, const struct spp_layout *
   bool trained = job->mode != SPP_MODE_INFER && !has_adapters(job) &&
                  (which != SPP_OUTER_VISION || job->vision_trainable);
   if (!trained) c->frozen_bytes = product(plain_bytes(job), c->elements);
-  /* peft ModulesToSaveWrapper: the original stays beside the trained copy */
+  /* huggingface/peft utils/other.py ModulesToSaveWrapper: a deep copy in the model's type is trained, the
+   * original stays [recalled]. Where adapters are fp32, two 16-bit elements count as one of theirs in
+   * weights, gradients and moments. */
   bool saved = has_adapters(job) && job->train_embeddings && vocabulary && job->mode != SPP_MODE_INFER;
   if (!trained && !saved) return;
   c->trainable = c->elements;
+  if (saved && regime.weight_bytes == 2 * plain_bytes(job)) {
+    c->trainable = spp_ceil_div(c->elements, 2);
+    c->optimizer_bytes = spp_optimizer_bytes(job, regime.moment_bytes, c->trainable, 1, false);
+    return;
+  }
   int64_t rows = vocabulary ? g->vocab_local : c->elements, cols = vocabulary ? job->arch->hidden : 1;
   if (c->elements > 0) c->optimizer_bytes = spp_optimizer_bytes(job, regime.moment_bytes, rows, cols, false);
 }

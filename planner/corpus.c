@@ -46,6 +46,31 @@ static void read_measured(struct spp_json record, struct spp_run *run) {
   if (spp_json_kind(stated) == SPP_JSON_BOOL && spp_json_bool(stated, &oom, NULL) == SPP_OK) run->oom = oom;
 }
 
+/* Serving: the cache takes what weights, activations and the rest leave of a share of the card. The share is
+ * 0.9 unless stated (vllm-project/vllm gpu_memory_utilization). */
+static void read_serving(struct spp_json record, struct spp_run *run) {
+  struct spp_json measured = spp_json_get(record, "measured");
+  double share = spp_record_number(measured, NULL, "gpu_mem_util", 0);
+  double kv_gib = spp_record_number(measured, NULL, "kv_cache_gib_per_gpu", 0);
+  if (share <= 0 || share > 1) {
+    share = 0.9;
+    spp_run_fill(run, "share of the card not stated: 0.9");
+  }
+  run->spec.max_memory_bytes = (int64_t)(share * (double)run->spec.gpu->capacity_bytes);
+  run->kv_cache_tokens = spp_record_number(measured, NULL, "kv_cache_tokens", 0);
+  if (run->memory_bytes > 0 || (kv_gib <= 0 && run->kv_cache_tokens <= 0)) return;
+  run->memory_bytes =
+      kv_gib > 0 ? kv_gib * gib : 0; /* else from the tokens, once a token's bytes are known */
+  if (kv_gib > 0) run->kv_cache_tokens = 0;
+  run->memory_kind = SPP_MEASURED_KV_CACHE;
+}
+
+static enum spp_dtype read_serving_dtype(const char *precision, struct spp_run *run) {
+  if (spp_text_contains(precision, "int4") || spp_text_contains(precision, "fp4"))
+    run->skip = "4-bit weights are not modelled for serving";
+  return spp_text_contains(precision, "fp8") ? SPP_DTYPE_FP8 : SPP_DTYPE_BF16;
+}
+
 static enum spp_dtype read_dtype(const char *precision) {
   if (spp_text_contains(precision, "fp8 weights") || spp_text_contains(precision, "int4"))
     return SPP_DTYPE_BF16;
@@ -184,6 +209,10 @@ static void read_batch(struct spp_json record, struct spp_run *run) {
   double global = spp_record_number(record, NULL, "global_batch", 0);
   double seq = spp_record_number(record, NULL, "seq", 0);
   if (seq < 1 && run->max_seq_tokens > 0) seq = (double)run->max_seq_tokens;
+  if (seq < 1 && run->inference) {
+    seq = 4096; /* one sequence: the budget beyond it does not depend on its length */
+    spp_run_fill(run, "sequence length not stated: 4,096");
+  }
   if (seq < 1) run->skip = "the record gives no sequence length";
   run->spec.seq_tokens = (int64_t)seq;
   run->request.micro_batch = micro >= 1 ? (int64_t)micro : 1;
@@ -296,7 +325,10 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
   read_batch(record, run);
   if (run->skip) return SPP_OK;
   run->spec.mode = run->inference ? SPP_MODE_INFER : SPP_MODE_TRAIN;
-  run->spec.dtype = (int)read_dtype(spp_record_text(record, "precision"));
+  const char *precision = spp_record_text(record, "precision");
+  run->spec.dtype = (int)(run->inference ? read_serving_dtype(precision, run) : read_dtype(precision));
+  if (run->skip) return SPP_OK;
+  if (run->inference) read_serving(record, run);
   run->spec.attention = read_attention(spp_record_text(record, "attention"));
   read_recompute(record, run);
   read_offload(spp_record_text(record, "offload"), run);

@@ -12,6 +12,9 @@ static double predicted_memory(const struct spp_memory *memory, enum spp_memory_
   switch (kind) {
   case SPP_MEASURED_ALLOCATED: return (double)memory->peak_bytes;
   case SPP_MEASURED_DEVICE: return (double)memory->device_bytes;
+  case SPP_MEASURED_KV_CACHE: /* what the budget leaves beside all but the cache */
+    return (double)memory->capacity_bytes - (double)memory->device_bytes +
+           (double)memory->parts[SPP_PART_KV_CACHE];
   case SPP_MEASURED_RESERVED:
   case SPP_MEASURED_UNSTATED:
   case SPP_MEASURED_CAPACITY: break;
@@ -53,15 +56,30 @@ static int64_t longest_fit(const struct spp_job *job, const struct spp_layout *l
   return low;
 }
 
+static bool has_memory(const struct spp_run *run) {
+  return run->memory_kind == SPP_MEASURED_KV_CACHE ||
+         (run->memory_bytes > 0 && run->memory_kind != SPP_MEASURED_CAPACITY);
+}
+
 static void score_memory(const struct spp_run *run, const struct spp_memory *memory,
                          struct spp_run_score *s) {
   s->predicted_memory_bytes = predicted_memory(memory, run->memory_kind);
-  if (run->memory_bytes <= 0 || run->memory_kind == SPP_MEASURED_CAPACITY) return;
-  s->memory_error = s->predicted_memory_bytes / run->memory_bytes - 1;
+  if (!has_memory(run)) return;
+  if (run->kv_cache_tokens > 0 && run->memory_kind == SPP_MEASURED_KV_CACHE)
+    s->measured_memory_bytes =
+        run->kv_cache_tokens * (double)memory->parts[SPP_PART_KV_CACHE] / (double)run->spec.seq_tokens;
+  s->memory_error = s->predicted_memory_bytes / s->measured_memory_bytes - 1;
+  double beyond = fabs(s->memory_error) - run->memory_tolerance;
+  s->memory_error_beyond_tolerance = beyond > 0 ? copysign(beyond, s->memory_error) : 0;
   double device = (double)memory->device_bytes > 0 ? (double)memory->device_bytes : 1;
   s->low_bytes = s->predicted_memory_bytes * (double)memory->low_bytes / device;
   s->high_bytes = s->predicted_memory_bytes * (double)memory->high_bytes / device;
-  s->memory_in_interval = run->memory_bytes >= s->low_bytes && run->memory_bytes <= s->high_bytes;
+  if (run->memory_kind == SPP_MEASURED_KV_CACHE) {
+    s->low_bytes = s->predicted_memory_bytes - (double)(memory->high_bytes - memory->device_bytes);
+    s->high_bytes = s->predicted_memory_bytes + (double)(memory->device_bytes - memory->low_bytes);
+  }
+  s->memory_in_interval =
+      s->measured_memory_bytes >= s->low_bytes && s->measured_memory_bytes <= s->high_bytes;
 }
 
 static void score_time(const struct spp_run *run, const struct spp_job *job, const struct spp_time *time,
@@ -76,7 +94,12 @@ static void score_time(const struct spp_run *run, const struct spp_job *job, con
 }
 
 static void score_run(const struct spp_run *run, struct spp_arena *arena, struct spp_run_score *s) {
-  *s = (struct spp_run_score){.run = run, .skip = run->skip, .memory_error = NAN, .time_error = NAN};
+  *s = (struct spp_run_score){.run = run,
+                              .skip = run->skip,
+                              .memory_error = NAN,
+                              .time_error = NAN,
+                              .memory_error_beyond_tolerance = NAN,
+                              .measured_memory_bytes = run->memory_bytes};
   if (s->skip) return;
   struct spp_job job;
   struct spp_diag diag = {0};
@@ -128,11 +151,23 @@ static void summarise(double *errors, int scored, int n, int inside, struct spp_
   stats->coverage = (double)inside / scored;
 }
 
-static bool has_memory(const struct spp_run *run) {
-  return run->memory_bytes > 0 && run->memory_kind != SPP_MEASURED_CAPACITY;
-}
 static bool has_time(const struct spp_run *run) {
   return !run->memory_only && (run->step_s > 0 || run->tokens_per_s_per_gpu > 0);
+}
+
+/* Beyond the tolerance of the records' units and rounding. */
+static void summarise_beyond(const struct spp_scoreboard *board, const char *group, double *scratch,
+                             struct spp_error_stats *stats) {
+  int filled = 0;
+  for (int i = 0; i < board->count; i++) {
+    const struct spp_run_score *r = &board->runs[i];
+    if (group && strcmp(group, r->run->group) != 0) continue;
+    if (!isnan(r->memory_error_beyond_tolerance)) scratch[filled++] = fabs(r->memory_error_beyond_tolerance);
+  }
+  if (filled == 0) return;
+  qsort(scratch, (size_t)filled, sizeof *scratch, compare_doubles);
+  stats->median_beyond = quantile(scratch, filled, 0.5);
+  stats->p90_beyond = quantile(scratch, filled, 0.9);
 }
 
 static void count_verdicts(const struct spp_run_score *r, struct spp_score *score) {
@@ -176,6 +211,7 @@ static void score_group(const struct spp_scoreboard *board, const char *group, d
     else
       summarise(scratch, time_scored = filled, time_n, time_inside, &score->time);
   }
+  summarise_beyond(board, group, scratch, &score->memory);
 }
 
 static void average_groups(const struct spp_scoreboard *board, bool memory, struct spp_error_stats *out) {
@@ -190,6 +226,8 @@ static void average_groups(const struct spp_scoreboard *board, bool memory, stru
     out->median_abs += s->median_abs;
     out->mean_abs += s->mean_abs;
     out->p90_abs += s->p90_abs;
+    out->median_beyond += s->median_beyond;
+    out->p90_beyond += s->p90_beyond;
     out->bias += s->bias;
     out->coverage += s->coverage;
   }
@@ -197,6 +235,8 @@ static void average_groups(const struct spp_scoreboard *board, bool memory, stru
   out->median_abs /= groups;
   out->mean_abs /= groups;
   out->p90_abs /= groups;
+  out->median_beyond /= groups;
+  out->p90_beyond /= groups;
   out->bias /= groups;
   out->coverage /= groups;
 }

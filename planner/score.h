@@ -10,6 +10,8 @@ struct spp_run_score {
   const char *skip; /* why not scored, NULL when it was */
   struct spp_layout layout;
   double predicted_memory_bytes, memory_error; /* error: predicted / measured - 1; NAN when not measured */
+  double measured_memory_bytes;         /* as printed, or from the tokens of a KV cache; 0 = not measured */
+  double memory_error_beyond_tolerance; /* what the record's unit and rounding slack leaves of the error */
   double predicted_step_s, time_error;
   double measured_step_s;
   double low_s, high_s, low_bytes, high_bytes; /* 80 % interval, as the measured figure is counted */
@@ -22,6 +24,7 @@ struct spp_run_score {
 struct spp_error_stats {
   int n, scored;
   double median_abs, mean_abs, p90_abs, bias, coverage;
+  double median_beyond, p90_beyond; /* absolute errors beyond the records' tolerance (memory) */
 };
 struct spp_fit_stats {
   int n, scored, correct, false_fit, false_oom;

@@ -34,7 +34,7 @@ static void fill(const struct spp_run_score *r, struct spp_echo *cells) {
   cells[1] = text(r->run->group);
   cells[2] = text(r->run->framework ? r->run->framework->name : NULL);
   cells[3] = real(r->predicted_memory_bytes, scored);
-  cells[4] = real(r->run->memory_bytes, r->run->memory_bytes > 0);
+  cells[4] = real(r->measured_memory_bytes, r->measured_memory_bytes > 0);
   cells[5] = real(r->memory_error, true);
   cells[6] = real(r->predicted_step_s, scored);
   cells[7] = real(r->measured_step_s, r->measured_step_s > 0);

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 
 #include "report/accuracy.h"
 #include "report/json_parts.h"
@@ -20,6 +21,8 @@ static void error_stats(struct spp_jo *jo, const char *key, const struct spp_err
   number_or_null(jo, "p90_abs_error", s->p90_abs, known);
   number_or_null(jo, "bias", s->bias, known);
   number_or_null(jo, "interval_coverage", s->coverage, known);
+  number_or_null(jo, "median_beyond_tolerance", s->median_beyond, known && !strcmp(key, "memory"));
+  number_or_null(jo, "p90_beyond_tolerance", s->p90_beyond, known && !strcmp(key, "memory"));
   spp_jo_end(jo);
 }
 
@@ -46,7 +49,7 @@ static void whole_score(struct spp_jo *jo, const struct spp_score *score) {
 }
 
 static void run_row(struct spp_jo *jo, const struct spp_run_score *r) {
-  static const char *const kinds[] = {"allocated", "reserved", "device", "unstated", "capacity"};
+  static const char *const kinds[] = {"allocated", "reserved", "device", "unstated", "capacity", "kv_cache"};
   const struct spp_run *run = r->run;
   bool scored = !r->skip;
   spp_jo_obj(jo, NULL);
@@ -72,9 +75,10 @@ static void run_row(struct spp_jo *jo, const struct spp_run_score *r) {
     spp_jo_null(jo, "max_seq_tokens");
   spp_jo_end(jo);
   spp_jo_obj(jo, "measured");
-  number_or_null(jo, "memory_bytes", run->memory_bytes, run->memory_bytes > 0);
-  spp_jo_str(jo, "memory_kind", run->memory_bytes > 0 ? kinds[run->memory_kind] : NULL);
-  number_or_null(jo, "memory_tolerance", run->memory_tolerance, run->memory_bytes > 0);
+  bool measured = r->measured_memory_bytes > 0;
+  number_or_null(jo, "memory_bytes", r->measured_memory_bytes, measured);
+  spp_jo_str(jo, "memory_kind", measured ? kinds[run->memory_kind] : NULL);
+  number_or_null(jo, "memory_tolerance", run->memory_tolerance, measured);
   number_or_null(jo, "step_s", r->measured_step_s, r->measured_step_s > 0);
   if (run->oom == SPP_UNSET)
     spp_jo_null(jo, "oom");
@@ -86,6 +90,7 @@ static void run_row(struct spp_jo *jo, const struct spp_run_score *r) {
     spp_jo_null(jo, "max_seq_tokens");
   spp_jo_end(jo);
   number_or_null(jo, "memory_error", r->memory_error, true);
+  number_or_null(jo, "memory_error_beyond_tolerance", r->memory_error_beyond_tolerance, true);
   number_or_null(jo, "time_error", r->time_error, true);
   spp_jo_str(jo, "skipped", r->skip);
   spp_jo_arr(jo, "filled_in");

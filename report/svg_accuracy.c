@@ -14,7 +14,7 @@ struct pair {
 
 static struct pair memory_of(const struct spp_run_score *r) {
   if (isnan(r->memory_error)) return (struct pair){0, 0};
-  return (struct pair){r->run->memory_bytes / gib, r->predicted_memory_bytes / gib};
+  return (struct pair){r->measured_memory_bytes / gib, r->predicted_memory_bytes / gib};
 }
 static struct pair time_of(const struct spp_run_score *r) {
   if (isnan(r->time_error)) return (struct pair){0, 0};

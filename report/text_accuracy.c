@@ -67,7 +67,7 @@ static void worst_rows(struct spp_table *table, const struct spp_run_score *cons
     spp_table_cell(table, r->run->spec.arch->display);
     if (memory) {
       spp_table_cellf(table, "%.1f GiB", r->predicted_memory_bytes / 1073741824.0);
-      spp_table_cellf(table, "%.1f GiB", r->run->memory_bytes / 1073741824.0);
+      spp_table_cellf(table, "%.1f GiB", r->measured_memory_bytes / 1073741824.0);
     } else {
       spp_table_cellf(table, "%.3f s", r->predicted_step_s);
       spp_table_cellf(table, "%.3f s", r->measured_step_s);

@@ -31,6 +31,46 @@ static void each_path_has_its_bytes_per_logit(void **state) {
   expect_i64(loss_bytes(SPP_LOSS_FP32_LOGITS, 0, true, false), 4 * nv);
 }
 
+/* Largest moment of `path`: bytes of a part at a moment. */
+static int64_t part_bytes(enum spp_loss_path path, bool reference, enum spp_part part,
+                          enum spp_moment moment) {
+  const struct spp_loss_view view = {.path = path,
+                                     .tokens = N,
+                                     .vocab = V,
+                                     .hidden = H,
+                                     .act = SPP_DTYPE_BF16,
+                                     .head_trained = true,
+                                     .head_temporary = true,
+                                     .keeps_reference = reference};
+  struct spp_memory_sum sum;
+  memset(&sum, 0, sizeof sum);
+  spp_loss_add(&view, &sum);
+  return sum.moment[part][moment];
+}
+
+static void older_paths_hold_shifted_copies_and_shards_hold_every_step(void **state) {
+  (void)state;
+  const int64_t nv = (int64_t)N * V;
+  const enum spp_moment loss = SPP_MOMENT_LOSS;
+  /* log-softmax, its gradient and the logits' in fp32; the caller's fp32 logits on top */
+  expect_i64(part_bytes(SPP_LOSS_HF_SHIFTED, false, SPP_PART_LOGITS, loss), 12 * nv);
+  expect_i64(part_bytes(SPP_LOSS_HF_SHIFTED, true, SPP_PART_LOGITS, loss), 16 * nv);
+  /* (grad_input + exp(x)) * grad_output: x, grad_input, the sum and the product */
+  expect_i64(part_bytes(SPP_LOSS_PARALLEL, false, SPP_PART_LOGITS, loss), 16 * nv);
+  /* freed 16-bit logits, and their shifted copy, serve no fp32 tensor */
+  expect_i64(part_bytes(SPP_LOSS_HF_FULL, false, SPP_PART_ALLOCATOR, loss), 2 * nv);
+  expect_i64(part_bytes(SPP_LOSS_HF_FULL, true, SPP_PART_ALLOCATOR, loss), 0);
+  expect_i64(part_bytes(SPP_LOSS_HF_SHIFTED, false, SPP_PART_ALLOCATOR, loss), 4 * nv);
+}
+
+static void the_head_makes_its_gradient_beside_that_of_the_logits(void **state) {
+  (void)state;
+  /* 16-bit gradient of the logits, of the hidden states, and a new one of the head */
+  expect_i64(part_bytes(SPP_LOSS_IN_PLACE, false, SPP_PART_LOGITS, SPP_MOMENT_BACKWARD_HEAD),
+             2 * (int64_t)N * V + 2 * (int64_t)N * H + 2 * (int64_t)V * H);
+  expect_i64(part_bytes(SPP_LOSS_FUSED_LINEAR, false, SPP_PART_LOGITS, SPP_MOMENT_BACKWARD_HEAD), 0);
+}
+
 static void chunked_cross_entropy_keeps_the_logits_and_one_chunk(void **state) {
   (void)state;
   /* 2NV + 6*2048*V: CELOSS_PARALLEL_SIZE 2048 */
@@ -118,6 +158,8 @@ static void only_the_last_stage_has_logits(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_path_has_its_bytes_per_logit),
+      cmocka_unit_test(older_paths_hold_shifted_copies_and_shards_hold_every_step),
+      cmocka_unit_test(the_head_makes_its_gradient_beside_that_of_the_logits),
       cmocka_unit_test(chunked_cross_entropy_keeps_the_logits_and_one_chunk),
       cmocka_unit_test(liger_rounds_its_chunk_to_a_power_of_two),
       cmocka_unit_test(fused_linear_cross_entropy_makes_the_head_gradient_in_forward),

@@ -122,6 +122,72 @@ static void op_level_recompute_keeps_every_second_product(void **state) {
   jobs_close(&f);
 }
 
+static void fused_accumulation_leaves_one_placeholder_a_shape(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.framework.placeholder_grads = true;
+  f.framework.workspace_bytes = 1000;
+  jobs_predict(&f);
+  /* q with k and v, o, gate with up, down; both layers share them */
+  expect_i64(jobs_ledger(&f, "placeholder gradients", SPP_MOMENT_LOSS),
+             2 * ((DQ + 2 * DK) * H + H * DQ + 2 * I * H + H * I));
+  expect_i64(jobs_ledger(&f, "matrix product workspaces", SPP_MOMENT_STEP), 1000);
+  expect_i64(jobs_ledger(&f, "matrix product workspaces", SPP_MOMENT_LOAD), 0);
+  f.job.method = SPP_METHOD_LORA;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "placeholder gradients", SPP_MOMENT_LOSS), 0);
+  jobs_close(&f);
+}
+
+static void fsdp_under_a_pipeline_holds_the_stage_whole(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "llama3.2-1b"), 4096);
+  f.framework.sharding = SPP_SHARDING_FSDP;
+  f.framework.gathers_once_under_pp = true;
+  f.framework.states[3] = (struct spp_states){.weight_bytes = 4,
+                                              .gather_bytes = 2,
+                                              .grad_bytes = 4,
+                                              .reduce_bytes = 4,
+                                              .moment_bytes = 8,
+                                              .shard_weights = true,
+                                              .shard_grads = true,
+                                              .shard_optimizer = true,
+                                              .supported = true};
+  f.layout.zero = 3;
+  f.layout.dp = 2;
+  f.layout.pp = 2;
+  f.layout.grad_accum = 4;
+  jobs_predict(&f);
+  /* 16-bit weights gathered once, fp32 gradients whole until the last micro-batch: 2 and 4 bytes of one set
+   */
+  int64_t gathered = jobs_ledger(&f, "gathered model", SPP_MOMENT_BACKWARD_MLP);
+  expect_true(gathered > 0);
+  expect_i64(jobs_ledger(&f, "gradients of the stage", SPP_MOMENT_BACKWARD_MLP), 2 * gathered);
+  f.layout.pp = 1;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "gathered model", SPP_MOMENT_BACKWARD_MLP), 0);
+  jobs_close(&f);
+}
+
+static void a_trained_embedding_beside_adapters_is_a_second_copy(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.job.method = SPP_METHOD_LORA;
+  f.job.lora_rank = 4;
+  jobs_predict(&f);
+  int64_t frozen = jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP),
+          trained = jobs_ledger(&f, "weights", SPP_MOMENT_STEP);
+  f.job.train_embeddings = true;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP), frozen);
+  expect_i64(jobs_ledger(&f, "weights", SPP_MOMENT_STEP) - trained, 2 * 2 * 256 * H); /* embedding and head */
+  jobs_close(&f);
+}
+
 static void a_tiled_mlp_keeps_its_input_and_one_tile(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -497,6 +563,9 @@ int main(void) {
       cmocka_unit_test(selective_modules_drop_their_own_tensors),
       cmocka_unit_test(latent_up_projections_can_be_dropped),
       cmocka_unit_test(op_level_recompute_keeps_every_second_product),
+      cmocka_unit_test(fused_accumulation_leaves_one_placeholder_a_shape),
+      cmocka_unit_test(fsdp_under_a_pipeline_holds_the_stage_whole),
+      cmocka_unit_test(a_trained_embedding_beside_adapters_is_a_second_copy),
       cmocka_unit_test(a_tiled_mlp_keeps_its_input_and_one_tile),
       cmocka_unit_test(offloaded_inputs_leave_two_on_the_gpu),
       cmocka_unit_test(stages_hold_several_micro_batches),
