@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/setting.h"
@@ -49,6 +50,13 @@ static const char *condition_text(struct spp_json record, const char *key) {
   return spp_record_text(record, key);
 }
 
+/* Number of the thread a source names ("vllm-project/vllm issue #2031"): threads are numbered in time. */
+static double source_number(struct spp_json record) {
+  const char *at = strchr(spp_record_text(record, "source"), '#');
+  double number = at ? strtod(at + 1, NULL) : 0;
+  return number > 0 ? number : 1e12;
+}
+
 static bool condition_holds(struct spp_json rule, const char *key, struct spp_json record) {
   static const char *const texts[] = {"group",   "source", "notes", "precision", "attention", "recompute",
                                       "offload", "name",   "kind",  "gpu",       "inter"};
@@ -70,6 +78,7 @@ static bool condition_holds(struct spp_json rule, const char *key, struct spp_js
   double adapters = spp_json_kind(spp_json_get(record, "lora")) == SPP_JSON_OBJECT;
   if (!strcmp(key, "min_lora")) return adapters >= least;
   if (!strcmp(key, "max_lora")) return adapters <= least;
+  if (!strcmp(key, "max_issue")) return source_number(record) <= least;
   if (!strcmp(key, "max_cp")) return spp_record_number(record, "parallel", "cp", 1) <= least;
   return true; /* not a condition: what the rule says */
 }
@@ -78,7 +87,7 @@ bool spp_reading_matches(struct spp_json rule, struct spp_json record) {
   static const char *const conditions[] = {"group",     "source",  "notes",    "precision", "attention",
                                            "recompute", "offload", "name",     "kind",      "gpu",
                                            "inter",     "min_tp",  "min_pp",   "min_zero",  "min_fsdp",
-                                           "min_cp",    "max_cp",  "min_lora", "max_lora"};
+                                           "min_cp",    "max_cp",  "min_lora", "max_lora",  "max_issue"};
   for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
     if (spp_json_kind(spp_json_get(rule, conditions[i])) != SPP_JSON_ABSENT &&
         !condition_holds(rule, conditions[i], record))
