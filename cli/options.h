@@ -137,8 +137,6 @@ void spp_args_clear(struct spp_args *args);
  * "SPPLAN_SEQ"). */
 enum spp_status spp_option_store(const struct spp_option *option, const char *text, const char *where,
                                  struct spp_args *args, struct spp_diag *diag);
-/* True when the field of `option` holds a value. */
-bool spp_option_is_set(const struct spp_option *option, const struct spp_args *args);
 /* The current int or int64 value of an option of any whole-number kind. */
 int64_t spp_option_i64(const struct spp_option *option, const struct spp_args *args);
 /* The word of a CHOICE that stands for `value`, or NULL. */

@@ -9,12 +9,12 @@ trap 'rm -rf "$folder"' EXIT
 case_line="--tp 2 --dp 2 --zero 1 --backend mpi --json"
 
 env -i PATH="$PATH" HOME="$folder" "$program" validate $case_line -o "$folder/own.json"
-mpirun -n 4 "$program" validate $case_line -o "$folder/joined.json"
+timeout 120 mpirun -n 4 "$program" validate $case_line -o "$folder/joined.json"
 for name in own joined; do
   grep -q '"passed": 1' "$folder/$name.json" || { echo "$name ranks: no passed case"; cat "$folder/$name.json"; exit 1; }
 done
 status=0
-mpirun -n 2 "$program" validate $case_line >"$folder/few.json" || status=$?
+timeout 120 mpirun -n 2 "$program" validate $case_line >"$folder/few.json" || status=$?
 [ "$status" = 0 ] && grep -q '"skipped": 1' "$folder/few.json" || { echo "two ranks for four: exit $status"; exit 1; }
 env -i PATH=/nonexistent "$program" validate $case_line 2>"$folder/stderr" && { echo "ran without mpirun"; exit 1; }
 [ "$?" != 0 ] && grep -q mpirun "$folder/stderr"

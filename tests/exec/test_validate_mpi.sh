@@ -3,5 +3,5 @@
 set -euo pipefail
 command -v mpirun >/dev/null || { echo "skipped: no mpirun"; exit 77; }
 program=$(find "$SPP_BUILD_DIR" -name test_exec_validate -type f -perm -u+x | head -1)
-SPPLAN_TEST_BACKEND=mpi mpirun -n 4 "$program" >/dev/null || { status=$?; echo "failed or skipped"; exit "$status"; }
+SPPLAN_TEST_BACKEND=mpi timeout 120 mpirun -n 4 "$program" >/dev/null || { status=$?; echo "failed or skipped"; exit "$status"; }
 echo "training over MPI: passed on 4 ranks"
