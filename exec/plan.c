@@ -4,26 +4,6 @@
 
 #include "exec/try.h"
 
-struct spp_layout spp_exec_layout_plain(void) {
-  return (struct spp_layout){.tp = 1,
-                             .pp = 1,
-                             .vpp = 1,
-                             .dp = 1,
-                             .ep = 1,
-                             .etp = 1,
-                             .ulysses = 1,
-                             .ring = 1,
-                             .sp_kind = SPP_SP_NONE,
-                             .dp_replicate = 1,
-                             .recompute = SPP_RECOMPUTE_NONE,
-                             .recompute_layers = SPP_UNSET,
-                             .recompute_unit = 1,
-                             .offload = SPP_OFFLOAD_NONE,
-                             .schedule = SPP_SCHEDULE_1F1B,
-                             .micro_batch = 1,
-                             .grad_accum = 1};
-}
-
 static enum spp_status check_rules(const struct spp_exec_plan *plan, struct spp_diag *diag) {
   struct spp_violation violation;
   if (spp_rules_check(&plan->job, &plan->layout, &violation, 1) == 0) return SPP_OK;

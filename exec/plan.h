@@ -23,9 +23,6 @@ struct spp_exec_plan {
   struct spp_geometry geometry;
 };
 
-/* One rank, nothing sharded, one sequence a step. */
-struct spp_layout spp_exec_layout_plain(void);
-
 /* SPP_ERR_USAGE: a layout that the framework file's rules forbid, with the rule. Close also after a failure.
  */
 enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec_setting *setting,

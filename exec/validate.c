@@ -155,7 +155,7 @@ static enum spp_status rank_main(struct spp_endpoint *end, void *context, struct
 /* The same sequences on one rank: micro-batches of all replicas one after the other. */
 static struct spp_exec_setting alone(const struct spp_exec_setting *s) {
   struct spp_exec_setting one = *s;
-  one.layout = spp_exec_layout_plain();
+  one.layout = spp_layout_plain();
   one.layout.micro_batch = s->layout.micro_batch;
   one.layout.grad_accum = s->layout.grad_accum * s->layout.dp;
   return one;

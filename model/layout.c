@@ -7,6 +7,26 @@
 
 #include "base/num.h"
 
+struct spp_layout spp_layout_plain(void) {
+  return (struct spp_layout){.tp = 1,
+                             .pp = 1,
+                             .vpp = 1,
+                             .dp = 1,
+                             .ep = 1,
+                             .etp = 1,
+                             .ulysses = 1,
+                             .ring = 1,
+                             .sp_kind = SPP_SP_NONE,
+                             .dp_replicate = 1,
+                             .recompute = SPP_RECOMPUTE_NONE,
+                             .recompute_layers = SPP_UNSET,
+                             .recompute_unit = 1,
+                             .offload = SPP_OFFLOAD_NONE,
+                             .schedule = SPP_SCHEDULE_1F1B,
+                             .micro_batch = 1,
+                             .grad_accum = 1};
+}
+
 void spp_request_clear(struct spp_request *request) {
   *request = (struct spp_request){.tp = SPP_UNSET,
                                   .pp = SPP_UNSET,

@@ -21,6 +21,9 @@ struct spp_layout {
   int64_t micro_batch, grad_accum; /* sequences per DP replica per micro-batch; micro-batches per step */
 };
 
+/* One rank, nothing split, sharded, recomputed or offloaded: where every layout starts from. */
+struct spp_layout spp_layout_plain(void);
+
 /* Same fields, each SPP_UNSET where the user said nothing. sp: total degree given alone. */
 struct spp_request {
   int64_t tp, pp, vpp, dp, ep, etp, sp, ulysses, ring;

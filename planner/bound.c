@@ -15,25 +15,14 @@ static const double rounding = 1 - 1e-6; /* sums of doubles in another order */
  * tower, memory-bound kernels, communication, optimizer and host are left out. Sources of the counts:
  * model/flops.c. */
 void spp_bound_prepare(const struct spp_job *job, struct spp_bound *bound) {
-  const struct spp_layout plain = {.tp = 1,
-                                   .pp = 1,
-                                   .vpp = 1,
-                                   .dp = 1,
-                                   .ep = 1,
-                                   .etp = 1,
-                                   .ulysses = 1,
-                                   .ring = 1,
-                                   .dp_replicate = 1,
-                                   .recompute_layers = SPP_UNSET,
-                                   .recompute_unit = 1,
-                                   .micro_batch = 1,
-                                   .grad_accum = spp_max64(1, job->global_batch)};
+  struct spp_layout plain = spp_layout_plain();
   struct spp_geometry g;
   struct spp_kernel_rates rates;
   double causal, full, hardware, gpus = (double)spp_max64(1, job->gpus);
   bool trains = job->mode != SPP_MODE_INFER,
        frozen = job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
   double forwards = job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO ? 2 : 1;
+  plain.grad_accum = spp_max64(1, job->global_batch);
   spp_geometry_resolve(job, &plain, &g);
   spp_flops_count(job, &plain, &g, &causal, &full, &hardware);
   spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, job->dtype, job->attention,

@@ -6,23 +6,6 @@
 
 #include "base/num.h"
 
-/* A layout with one degree set and nothing else: only rules about that axis are asked. */
-static struct spp_layout plain(void) {
-  return (struct spp_layout){.tp = 1,
-                             .pp = 1,
-                             .vpp = 1,
-                             .dp = 1,
-                             .ep = 1,
-                             .etp = 1,
-                             .ulysses = 1,
-                             .ring = 1,
-                             .dp_replicate = 1,
-                             .recompute_layers = SPP_UNSET,
-                             .recompute_unit = 1,
-                             .micro_batch = 1,
-                             .grad_accum = 1};
-}
-
 static void judge(const struct spp_job *job, const struct spp_layout *layout, unsigned axis,
                   struct spp_degree *d) {
   int index = spp_rules_first_of(job, layout, axis);
@@ -44,7 +27,7 @@ static void judge(const struct spp_job *job, const struct spp_layout *layout, un
 static struct spp_layout split(const struct spp_job *job, int sp_kind, int64_t degree) {
   struct spp_job free_job = *job;
   struct spp_request request;
-  struct spp_layout completed, layout = plain();
+  struct spp_layout completed, layout = spp_layout_plain();
   struct spp_diag diag;
   free_job.gpus = 0;
   spp_request_clear(&request);
@@ -68,7 +51,7 @@ static void list_sp(const struct spp_job *job, int sp_kind, int64_t limit, struc
 
 static void list_tp(const struct spp_job *job, int64_t limit, struct spp_degrees *out) {
   for (int64_t n = 1; n <= limit; n++) {
-    struct spp_layout layout = plain();
+    struct spp_layout layout = spp_layout_plain();
     struct spp_degree *d = &out->tp[out->tp_count++];
     layout.tp = layout.etp = n;
     *d = (struct spp_degree){.degree = n, .ulysses = 1, .ring = 1};
@@ -78,7 +61,7 @@ static void list_tp(const struct spp_job *job, int64_t limit, struct spp_degrees
 
 static void list_ep(const struct spp_job *job, int64_t limit, struct spp_degrees *out) {
   for (int64_t n = 1; n <= limit; n++) {
-    struct spp_layout layout = plain();
+    struct spp_layout layout = spp_layout_plain();
     struct spp_degree *d = &out->ep[out->ep_count++];
     layout.ep = n;
     layout.dp = job->gpus > 0 ? job->gpus : n; /* room for the experts: EP lives on data-parallel ranks */

@@ -247,7 +247,7 @@ static bool predict(const struct attention_case *c, struct spp_comm *comm) {
   struct spp_exec_plan plan;
   struct spp_stage stage;
   struct spp_diag diag;
-  struct spp_exec_setting setting = {.layout = spp_exec_layout_plain(), .seq_tokens = c->tokens};
+  struct spp_exec_setting setting = {.layout = spp_layout_plain(), .seq_tokens = c->tokens};
   snprintf(text, sizeof text,
            "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":1,"
            "\"num_attention_heads\":%d,\"num_key_value_heads\":%d,\"head_dim\":%d,\"vocab_size\":64}",

@@ -89,7 +89,7 @@ static void what_the_engine_lacks_is_refused(void **state) {
     struct spp_arena arena;
     struct spp_diag diag = {.status = SPP_OK};
     struct spp_validate_case v = {.name = "bad", .steps = 1, .setting = {.seq_tokens = 48}};
-    v.setting.layout = spp_exec_layout_plain();
+    v.setting.layout = spp_layout_plain();
     v.setting.layout.tp = bad[i].tp;
     v.setting.layout.ulysses = bad[i].ulysses;
     if (bad[i].ulysses > 1) v.setting.layout.sp_kind = SPP_SP_ULYSSES;

@@ -10,7 +10,7 @@ static struct spp_exec_plan plan;
 
 static const struct spp_arch *open_plan(int64_t tp, int64_t pp, int64_t vpp) {
   struct spp_diag diag = {.status = SPP_OK};
-  struct spp_exec_setting s = {.layout = spp_exec_layout_plain(), .seq_tokens = 32};
+  struct spp_exec_setting s = {.layout = spp_layout_plain(), .seq_tokens = 32};
   spp_arena_init(&arena);
   expect_status(spp_arch_parse(spp_suite_model, strlen(spp_suite_model), "test", &arena, &s.arch, &diag),
                 SPP_OK, &diag);

@@ -115,21 +115,8 @@ JOBS_UNUSED static void jobs_train(struct jobs_fixture *f, const struct spp_arch
   j->galore_rank = 128;
   j->overlap = j->grads_bytes = SPP_UNSET;
   j->bucket_elements = SPP_UNSET;
-  f->layout = (struct spp_layout){.tp = 1,
-                                  .pp = 1,
-                                  .vpp = 1,
-                                  .dp = 1,
-                                  .ep = 1,
-                                  .etp = 1,
-                                  .ulysses = 1,
-                                  .ring = 1,
-                                  .sp_kind = SPP_SP_NONE,
-                                  .dp_replicate = 1,
-                                  .recompute = SPP_RECOMPUTE_NONE,
-                                  .recompute_layers = SPP_UNSET,
-                                  .recompute_unit = 1,
-                                  .micro_batch = 1,
-                                  .grad_accum = 2};
+  f->layout = spp_layout_plain();
+  f->layout.grad_accum = 2;
 }
 
 /* Counts, geometry and memory of what the fixture says. */

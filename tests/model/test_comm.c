@@ -35,18 +35,7 @@ static void fixture_init(struct fixture *f, int64_t tokens, int64_t q_width, int
                             .overlap = SPP_UNSET,
                             .grads_bytes = SPP_UNSET,
                             .ring_impl = SPP_RING_ZHUZILIN};
-  f->layout = (struct spp_layout){.tp = 1,
-                                  .pp = 1,
-                                  .vpp = 1,
-                                  .dp = 1,
-                                  .ep = 1,
-                                  .etp = 1,
-                                  .ulysses = 1,
-                                  .ring = 1,
-                                  .recompute = SPP_RECOMPUTE_NONE,
-                                  .recompute_layers = SPP_UNSET,
-                                  .micro_batch = 1,
-                                  .dp_replicate = 1};
+  f->layout = spp_layout_plain();
   f->g = (struct spp_geometry){.tp = 1,
                                .pp = 1,
                                .vpp = 1,

@@ -88,17 +88,10 @@ static void random_spec(struct world *w, struct spp_job_spec *spec) {
 }
 
 static void random_layout(struct world *w, struct spp_layout *l) {
-  *l = (struct spp_layout){.tp = chance(w, 2) ? power(w, 3) : 1,
-                           .pp = chance(w, 3) ? power(w, 3) : 1,
-                           .vpp = 1,
-                           .dp = power(w, 5),
-                           .ep = 1,
-                           .etp = 1,
-                           .ulysses = 1,
-                           .ring = 1,
-                           .dp_replicate = 1,
-                           .recompute_layers = SPP_UNSET,
-                           .recompute_unit = 1};
+  *l = spp_layout_plain();
+  l->tp = chance(w, 2) ? power(w, 3) : 1;
+  l->pp = chance(w, 3) ? power(w, 3) : 1;
+  l->dp = power(w, 5);
   l->sp_kind = (enum spp_sp_kind)pick(w, SPP_SP_KIND_COUNT);
   if (l->sp_kind == SPP_SP_ULYSSES || l->sp_kind == SPP_SP_HYBRID) l->ulysses = 2 * power(w, 2);
   if (l->sp_kind >= SPP_SP_RING) l->ring = 2 * power(w, 2);
