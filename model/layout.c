@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "model/words.h"
 
 struct spp_layout spp_layout_plain(void) {
   return (struct spp_layout){.tp = 1,
@@ -211,6 +212,24 @@ static void describe_states(const struct spp_job *job, const struct spp_layout *
   if (l->dp_replicate > 1) put(buf, size, used, " x %" PRId64 " replicas", l->dp_replicate);
 }
 
+/* Everything that two plans may differ in is said, what the framework would do anyway is not. */
+static void describe_recompute(const struct spp_job *job, const struct spp_layout *l, char *buf, size_t size,
+                               size_t *used) {
+  put(buf, size, used, " · %s recompute",
+      l->recompute == SPP_RECOMPUTE_NONE ? "no" : spp_recompute_name(l->recompute));
+  if (l->recompute == SPP_RECOMPUTE_FULL && l->recompute_layers != SPP_UNSET)
+    put(buf, size, used, " of %" PRId64 " layers a stage", l->recompute_layers);
+  if (l->recompute != SPP_RECOMPUTE_SELECTIVE || l->recompute_modules == job->framework->selective_modules)
+    return;
+  const char *before = " (";
+  for (int bit = 0; bit < spp_words_of(SPP_WORDS_MODULE)->count; bit++) {
+    if (!(l->recompute_modules >> bit & 1)) continue;
+    put(buf, size, used, "%s%s", before, spp_recompute_module_name(bit));
+    before = ", ";
+  }
+  put(buf, size, used, ")");
+}
+
 const char *spp_layout_describe(const struct spp_job *job, const struct spp_layout *layout, char *buf,
                                 size_t size) {
   const struct spp_layout *l = layout;
@@ -220,14 +239,18 @@ const char *spp_layout_describe(const struct spp_job *job, const struct spp_layo
   if (l->pp > 1) put(buf, size, &used, "PP %" PRId64 " x ", l->pp);
   if (l->vpp > 1) put(buf, size, &used, "VPP %" PRId64 " x ", l->vpp);
   put(buf, size, &used, "DP %" PRId64, l->dp);
+  if (l->schedule != SPP_SCHEDULE_1F1B && l->schedule != SPP_SCHEDULE_INTERLEAVED)
+    put(buf, size, &used, " · %s", spp_schedule_name(l->schedule));
   if (l->ep > 1) put(buf, size, &used, " · EP %" PRId64, l->ep);
+  if (l->ep > 1 && l->etp != l->tp) put(buf, size, &used, " x ETP %" PRId64, l->etp);
   describe_sp(l, buf, size, &used);
   if (job->mode != SPP_MODE_INFER) {
     describe_states(job, l, buf, size, &used);
-    put(buf, size, &used, " · %s recompute",
-        l->recompute == SPP_RECOMPUTE_NONE ? "no" : spp_recompute_name(l->recompute));
+    describe_recompute(job, l, buf, size, &used);
   }
   if (l->offload != SPP_OFFLOAD_NONE) put(buf, size, &used, " · offload %s", spp_offload_name(l->offload));
+  if (job->mode != SPP_MODE_INFER && job->loss != job->framework->loss_default)
+    put(buf, size, &used, " · %s loss", spp_loss_choice_name(job->loss));
   put(buf, size, &used, " · micro-batch %" PRId64 " x %" PRId64, l->micro_batch, l->grad_accum);
   return buf;
 }

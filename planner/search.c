@@ -293,7 +293,7 @@ static void describe_example(const struct spp_hunt *hunt, const struct spp_reaso
   struct spp_layout layout;
   struct spp_memory memory;
   struct spp_geometry geometry;
-  char described[160], over[32];
+  char described[320], over[32];
   const struct spp_job *job = spp_hunt_layout(hunt, &reason->example, &layout);
   spp_layout_describe(job, &layout, described, sizeof described);
   if (reason->over_bytes == 0) {

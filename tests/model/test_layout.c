@@ -179,9 +179,32 @@ static void descriptions_read_like_the_answer(void **state) {
   }
 }
 
+/* Two plans of one search that differ in any choice must not read alike. */
+static void a_description_says_what_is_not_the_frameworks_own_choice(void **state) {
+  (void)state;
+  char buf[240];
+  struct spp_job job = case_job(case_heads(32, 8), "megatron-lm", 16, 4096);
+  struct spp_layout l = case_layout(&job, 2, 2, 1);
+  l.schedule = SPP_SCHEDULE_ZB_H1;
+  l.recompute = SPP_RECOMPUTE_FULL;
+  l.recompute_layers = 3;
+  expect_has(spp_layout_describe(&job, &l, buf, sizeof buf), "DP 4 · zb-h1 ·");
+  expect_has(buf, "full recompute of 3 layers a stage");
+  l.recompute = SPP_RECOMPUTE_SELECTIVE;
+  l.recompute_modules = SPP_RC_LAYERNORM | SPP_RC_MLP;
+  expect_has(spp_layout_describe(&job, &l, buf, sizeof buf), "selective recompute (layernorm, mlp)");
+  l.ep = 4;
+  l.etp = 1;
+  expect_has(spp_layout_describe(&job, &l, buf, sizeof buf), "EP 4 x ETP 1");
+  job.loss =
+      job.framework->loss_default == SPP_LOSS_CHOICE_FUSED ? SPP_LOSS_CHOICE_FULL : SPP_LOSS_CHOICE_FUSED;
+  expect_has(spp_layout_describe(&job, &l, buf, sizeof buf), spp_loss_choice_name(job.loss));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, case_setup, case_teardown)
   const struct CMUnitTest tests[] = {
+      TEST(a_description_says_what_is_not_the_frameworks_own_choice),
       TEST(nothing_said_gives_the_frameworks_defaults),
       TEST(a_degree_alone_is_split_by_kind),
       TEST(two_of_sp_ulysses_and_ring_give_the_third),
