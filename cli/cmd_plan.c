@@ -62,13 +62,15 @@ static enum spp_status nothing_fits(const struct spp_search_result *search, stru
 
 static enum spp_status answer(struct spp_cli *cli, const struct spp_setup *setup,
                               const struct spp_search_options *options,
-                              const struct spp_search_result *search, const struct spp_find_result *find,
-                              struct spp_diag *diag) {
+                              const struct spp_machines_result *result, struct spp_diag *diag) {
+  const struct spp_search_result *search = &result->found.search;
   const struct spp_plan *first = search->count         ? &search->plans[0]
                                  : search->has_nearest ? &search->nearest
                                                        : NULL;
-  struct planned planned = {
-      .answer = {search, options, find}, .style = spp_setup_style(cli), .args = &cli->args};
+  struct planned planned = {.answer = {search, options, cli->args.find >= 0 ? &result->found : NULL,
+                                       setup->machine_count > 1 ? result : NULL},
+                            .style = spp_setup_style(cli),
+                            .args = &cli->args};
   enum spp_status status =
       spp_setup_report(cli, setup, first ? &first->job : NULL, !setup->any_framework, &planned.report, diag);
   if (status != SPP_OK) return status;
@@ -87,20 +89,22 @@ static unsigned needs_of(const struct spp_args *args) {
 
 enum spp_status spp_run_plan(struct spp_cli *cli, struct spp_diag *diag) {
   struct spp_search_options options;
-  struct spp_search_result alone;
-  struct spp_find_result find;
   struct spp_setup setup;
-  bool finds = cli->args.find >= 0;
   enum spp_status status, answered;
   if ((status = spp_setup_keep(&cli->args, diag)) != SPP_OK) return status;
   if ((status = spp_setup_job(cli, &cli->args, needs_of(&cli->args), &setup, diag)) != SPP_OK) return status;
+  struct spp_machines_result *result = calloc(1, sizeof *result);
+  if (!result) return spp_diag_oom(diag);
   spp_setup_search(&cli->args, &setup, &options);
-  status = finds ? spp_find(&options, (enum spp_find)cli->args.find, &find, diag)
-                 : spp_search(&options, &alone, diag);
-  if (status != SPP_OK && status != SPP_ERR_NOFIT) return status;
-  struct spp_search_result *search = finds ? &find.search : &alone;
-  answered = answer(cli, &setup, &options, search, finds ? &find : NULL, diag);
-  if (answered == SPP_OK && status == SPP_ERR_NOFIT) nothing_fits(search, diag);
-  spp_search_free(search);
-  return answered != SPP_OK ? answered : status;
+  status = spp_search_machines(&options, setup.machines, setup.machine_count,
+                               cli->args.find >= 0 ? cli->args.find : SPP_FIND_NOTHING, result, diag);
+  answered = status;
+  if (status == SPP_OK || status == SPP_ERR_NOFIT) {
+    answered = answer(cli, &setup, &options, result, diag);
+    if (answered == SPP_OK && status == SPP_ERR_NOFIT) nothing_fits(&result->found.search, diag);
+    if (answered == SPP_OK) answered = status;
+    spp_search_free(&result->found.search);
+  }
+  free(result);
+  return answered;
 }

@@ -183,6 +183,11 @@ static bool print_value(const struct spp_option *option, const struct spp_args *
     if (memcmp(field, cleared, sizeof(double)) == 0) return false;
     snprintf(text, size, "%g", *(const double *)(const void *)field);
     return true;
+  case SPP_KIND_REALS: {
+    const struct spp_reals *list = (const void *)field;
+    snprintf(text, size, "%g", list->value[0]);
+    return list->count == 1; /* a list goes with several GPU types, which the screen has not */
+  }
   case SPP_KIND_TEXT:
     if (!*(const char *const *)(const void *)field) return false;
     snprintf(text, size, "%s", *(const char *const *)(const void *)field);
@@ -325,7 +330,7 @@ static enum spp_status save(void *self, const struct spp_words *words, const str
                                             !owned->setup.any_framework, &report, diag);
   if (status != SPP_OK) return status;
   spp_str_init(&json);
-  spp_json_plan(&report, &(struct spp_plan_report){search, &owned->options, NULL}, &json);
+  spp_json_plan(&report, &(struct spp_plan_report){search, &owned->options, NULL, NULL}, &json);
   status =
       json.failed ? spp_diag_oom(diag) : spp_file_write_atomic(path, spp_str_text(&json), json.len, diag);
   spp_str_free(&json);

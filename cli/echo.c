@@ -133,6 +133,12 @@ static struct spp_echo echo_given(struct spp_cli *cli, const struct spp_option *
   case SPP_KIND_REAL:
     echo.kind = SPP_ECHO_REAL, echo.real = *(const double *)(const void *)field;
     return echo;
+  case SPP_KIND_REALS: {
+    const struct spp_reals *list = (const void *)field;
+    echo.kind = list->count == 1 ? SPP_ECHO_REAL : SPP_ECHO_REALS;
+    echo.real = list->value[0], echo.reals = list->value, echo.text_count = list->count;
+    return echo;
+  }
   case SPP_KIND_TEXT:
     echo.kind = SPP_ECHO_TEXT, echo.text = *(const char *const *)(const void *)field;
     return echo;
@@ -154,7 +160,11 @@ static bool echo_name(const struct spp_cli *cli, const struct spp_setup *setup,
   *echo = (struct spp_echo){.key = option->key, .kind = SPP_ECHO_TEXT};
   switch (option->source) {
   case SPP_VALUES_MODEL: echo->text = spec->arch ? spec->arch->name : NULL; return true;
-  case SPP_VALUES_GPU: echo->text = spec->gpu ? spec->gpu->name : NULL; return true;
+  case SPP_VALUES_GPU:
+    echo->text = spec->gpu ? spec->gpu->name : NULL;
+    if (setup->machine_count > 1)
+      echo->kind = SPP_ECHO_TEXTS, echo->texts = setup->gpu_names, echo->text_count = setup->machine_count;
+    return true;
   case SPP_VALUES_CLUSTER: echo->text = spec->cluster ? spec->cluster->name : NULL; return true;
   case SPP_VALUES_FRAMEWORK:
     echo->text = setup->any_framework ? "any" : setup->framework_count ? setup->frameworks[0]->name : NULL;

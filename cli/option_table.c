@@ -144,7 +144,8 @@ const struct spp_option spp_options[] = {
      .help = "sequences per optimizer step (default: one a GPU)"},
 
     {"gpu", 0, .kind = SPP_KIND_TEXT, .arg = "NAME", AT(gpu), HARDWARE, .source = SPP_VALUES_GPU,
-     .key = "gpu", .help = "GPU type (default: the one in this machine, else h100-80gb)"},
+     .key = "gpu",
+     .help = "GPU type (default: the one in this machine, else h100-80gb); plan: several, joined by commas"},
     {"gpus-per-node", 0, COUNT(1, 1024), .arg = "N", AT(gpus_per_node), HARDWARE, .key = "gpus_per_node",
      .help = "GPUs that share a node (default: the cluster's)"},
     {"cluster", 0, .kind = SPP_KIND_TEXT, .arg = "NAME", AT(cluster), HARDWARE, .source = SPP_VALUES_CLUSTER,
@@ -153,8 +154,10 @@ const struct spp_option spp_options[] = {
     {"max-memory", 0, .kind = SPP_KIND_BYTES, .arg = "BYTES", AT(spec.max_memory_bytes), .commands = LAID_OUT,
      .group = SPP_GROUP_OPT_HARDWARE, .key = "max_memory_bytes",
      .help = "stay below this on each GPU: 70GiB, 75GB"},
-    {"price-per-gpu-hour", 0, REAL(0, 1e6), .arg = "USD", AT(spec.usd_per_gpu_hour), .commands = LAID_OUT,
-     .group = SPP_GROUP_OPT_HARDWARE, .key = "usd_per_gpu_hour", .help = "what one GPU costs an hour"},
+    {"price-per-gpu-hour", 0, .kind = SPP_KIND_REALS, .real_max = 1e6, .arg = "USD", AT(prices),
+     .commands = LAID_OUT, .group = SPP_GROUP_OPT_HARDWARE, .key = "usd_per_gpu_hour",
+     .help =
+         "what one GPU costs an hour (default: a list price); one for each type of --gpu, or one for all"},
     {"framework", 'f', .kind = SPP_KIND_TEXT, .arg = "NAME", AT(framework), JOB,
      .source = SPP_VALUES_FRAMEWORK, .key = "framework",
      .help = "training framework, or any (default: any for plan and compare, else ms-swift)"},

@@ -132,6 +132,25 @@ static enum spp_status store_list(const struct spp_option *option, const char *t
   return SPP_OK;
 }
 
+static enum spp_status store_reals(const struct spp_option *option, const char *text, const char *where,
+                                   struct spp_args *args, struct spp_diag *diag) {
+  struct spp_reals list = {.count = 0};
+  for (const char *part = text;;) {
+    size_t length = strcspn(part, ",");
+    char number[48];
+    if (list.count == SPP_MAX_TEXTS)
+      return spp_diag_set(diag, SPP_ERR_USAGE, where, "give fewer", "more than %d values", SPP_MAX_TEXTS);
+    snprintf(number, sizeof number, "%.*s", (int)(length < 47 ? length : 47), part);
+    enum spp_status status =
+        spp_real_parse(number, where, option->real_min, option->real_max, &list.value[list.count++], diag);
+    if (status != SPP_OK) return status;
+    if (!part[length]) break;
+    part += length + 1;
+  }
+  *(struct spp_reals *)field_of(option, args) = list;
+  return SPP_OK;
+}
+
 static enum spp_status store_text(const struct spp_option *option, const char *text, const char *where,
                                   struct spp_args *args, struct spp_diag *diag) {
   if (!*text) {
@@ -165,6 +184,7 @@ enum spp_status spp_option_store(const struct spp_option *option, const char *te
   case SPP_KIND_TOKENS: return spp_tokens_parse(text, where, option->min, option->max, field, diag);
   case SPP_KIND_BYTES: return spp_bytes_parse(text, where, field, diag);
   case SPP_KIND_REAL: return spp_real_parse(text, where, option->real_min, option->real_max, field, diag);
+  case SPP_KIND_REALS: return store_reals(option, text, where, args, diag);
   case SPP_KIND_TEXT: return store_text(option, text, where, args, diag);
   case SPP_KIND_LIST: return store_list(option, text, where, args, diag);
   case SPP_KIND_IMAGE: return store_image(option, text, where, args, diag);
@@ -199,6 +219,7 @@ void spp_args_settle(struct spp_args *args) {
     args->spec.loss_path = args->loss - SPP_LOSS_CHOICE_COUNT;
   else if (args->loss >= 0)
     args->spec.loss = args->loss;
+  if (args->prices.count == 1) args->spec.usd_per_gpu_hour = args->prices.value[0];
   if (args->lora_targets >= 0)
     args->spec.lora_targets = args->lora_targets >> 30 ? SPP_LORA_ALL_LINEAR : (unsigned)args->lora_targets;
 }

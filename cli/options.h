@@ -39,6 +39,7 @@ enum spp_option_kind {
   SPP_KIND_TOKENS, /* 32k, 1m; int64_t */
   SPP_KIND_BYTES,  /* 80GiB; int64_t */
   SPP_KIND_REAL,   /* real number in [real_min, real_max]; double */
+  SPP_KIND_REALS,  /* the same, joined by commas; struct spp_reals */
   SPP_KIND_TEXT,   /* const char *, borrowed from argv, the environment or the arena */
   SPP_KIND_LIST,   /* text given any number of times; struct spp_texts */
   SPP_KIND_IMAGE   /* WxH[xN]; struct spp_image_size */
@@ -72,6 +73,10 @@ struct spp_texts {
   int count;
   const char *text[SPP_MAX_TEXTS];
 };
+struct spp_reals {
+  int count;
+  double value[SPP_MAX_TEXTS];
+};
 struct spp_image_size {
   int64_t width, height, count; /* count 0: not given */
 };
@@ -82,6 +87,7 @@ struct spp_args {
   struct spp_request request; /* the layout fields that were fixed */
 
   const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output, *trace;
+  struct spp_reals prices; /* USD per GPU-hour: one, or one for each type of --gpu */
   int64_t gpus_per_node;
   int64_t lora_targets;
   int loss; /* index into the words of --loss: choices first, then paths */
@@ -141,7 +147,8 @@ enum spp_status spp_option_store(const struct spp_option *option, const char *te
 int64_t spp_option_i64(const struct spp_option *option, const struct spp_args *args);
 /* The word of a CHOICE that stands for `value`, or NULL. */
 const char *spp_option_word(const struct spp_option *option, int64_t value);
-/* Splits the words of --loss into a choice and a path (contract: `--loss` takes either). */
+/* Splits the words of --loss into a choice and a path (contract: `--loss` takes either); one price is the
+ * job's. */
 void spp_args_settle(struct spp_args *args);
 
 #endif

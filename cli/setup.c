@@ -75,21 +75,86 @@ static enum spp_status resize_node(struct spp_cli *cli, struct spp_args *args, s
   return SPP_OK;
 }
 
-static enum spp_status load_hardware(struct spp_cli *cli, struct spp_args *args, struct spp_setup *setup,
-                                     struct spp_diag *diag) {
-  const char *name = args->gpu;
+/* The GPU of that name in its machine, into args->spec and machine number `at`. */
+static enum spp_status load_machine(struct spp_cli *cli, struct spp_args *args, const char *name, int at,
+                                    struct spp_setup *setup, struct spp_diag *diag) {
+  struct spp_job_spec *spec = &args->spec;
   enum spp_status status;
-  if (!name && (status = choose_gpu(cli, &name, setup, diag)) != SPP_OK) return status;
-  if ((status = placed(spp_gpu_load(cli->config_dir, name, &cli->arena, &args->spec.gpu, diag), "gpu",
-                       diag)) != SPP_OK)
+  if ((status = placed(spp_gpu_load(cli->config_dir, name, &cli->arena, &spec->gpu, diag), "gpu", diag)) !=
+      SPP_OK)
     return status;
-  status = placed(spp_cluster_load(cli->config_dir, args->cluster, args->spec.gpu, &cli->arena,
-                                   &args->spec.cluster, diag),
-                  "cluster", diag);
+  status =
+      placed(spp_cluster_load(cli->config_dir, args->cluster, spec->gpu, &cli->arena, &spec->cluster, diag),
+             "cluster", diag);
   if (status != SPP_OK) return status;
   if ((status = resize_node(cli, args, diag)) != SPP_OK) return status;
-  return spp_calib_load(cli->config_dir, args->spec.gpu, args->spec.cluster, &cli->arena, &args->spec.calib,
-                        diag);
+  status = spp_calib_load(cli->config_dir, spec->gpu, spec->cluster, &cli->arena, &spec->calib, diag);
+  double usd = args->prices.count > 1 ? args->prices.value[at] : spec->usd_per_gpu_hour;
+  setup->gpu_names[at] = spec->gpu->name;
+  setup->machines[at] = (struct spp_machine){spec->gpu, spec->cluster, spec->calib, usd};
+  return status;
+}
+
+/* Names joined by commas: their count, and each cut out. */
+static enum spp_status split_gpus(struct spp_cli *cli, const char *text, const char **names, int *count,
+                                  struct spp_diag *diag) {
+  for (*count = 0;; text++) {
+    size_t length = strcspn(text, ",");
+    if (length == 0)
+      return spp_diag_set(diag, SPP_ERR_USAGE, "--gpu", "write NAME,NAME", "a name in the list is empty");
+    if (*count == SPP_MAX_MACHINES)
+      return spp_diag_set(diag, SPP_ERR_USAGE, "--gpu", "give fewer", "more than %d GPU types",
+                          (int)SPP_MAX_MACHINES);
+    const char *name = spp_arena_printf(&cli->arena, "%.*s", (int)length, text);
+    if (!name) return spp_diag_oom(diag);
+    names[(*count)++] = name;
+    text += length;
+    if (!*text) return SPP_OK;
+  }
+}
+
+/* Several types are a question of plan; each brings its own machine. */
+static enum spp_status check_machines(const struct spp_cli *cli, const struct spp_args *args, int count,
+                                      struct spp_diag *diag) {
+  if (args->prices.count > 1 && args->prices.count != count)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--price-per-gpu-hour", "give one price, or one for each type",
+                        "%d prices for %d GPU type%s", args->prices.count, count, count == 1 ? "" : "s");
+  if (count == 1) return SPP_OK;
+  if (!(cli->command->bit & SPP_CMD_PLAN))
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--gpu", "name one, or ask plan, which compares them",
+                        "'%s' takes one GPU type", cli->command->name);
+  if (args->cluster)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--cluster", "leave it out: each type has its usual machine",
+                        "one cluster does not hold %d GPU types", count);
+  return SPP_OK;
+}
+
+/* Dollars cannot rank what has no price. */
+static enum spp_status check_prices(const struct spp_cli *cli, const struct spp_args *args,
+                                    const struct spp_setup *setup, struct spp_diag *diag) {
+  const unsigned ranking = SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_SWEEP | SPP_CMD_TUI | SPP_CMD_REPORT;
+  if (args->objective != (int)SPP_OBJECTIVE_COST || !(cli->command->bit & ranking)) return SPP_OK;
+  for (int i = 0; i < setup->machine_count; i++)
+    if (!(spp_machine_price(&setup->machines[i]) > 0))
+      return spp_diag_set(diag, SPP_ERR_USAGE, "--objective cost", "give --price-per-gpu-hour USD",
+                          "no price is known for %s", setup->machines[i].gpu->display);
+  return SPP_OK;
+}
+
+static enum spp_status load_hardware(struct spp_cli *cli, struct spp_args *args, struct spp_setup *setup,
+                                     struct spp_diag *diag) {
+  const char *names[SPP_MAX_MACHINES] = {args->gpu};
+  enum spp_status status = SPP_OK;
+  int count = 1;
+  if (args->gpu)
+    status = split_gpus(cli, args->gpu, names, &count, diag);
+  else
+    status = choose_gpu(cli, &names[0], setup, diag);
+  if (status == SPP_OK) status = check_machines(cli, args, count, diag);
+  for (int i = count - 1; i >= 0 && status == SPP_OK; i--) /* the first last: it stays in the spec */
+    status = load_machine(cli, args, names[i], i, setup, diag);
+  setup->machine_count = count;
+  return status == SPP_OK ? check_prices(cli, args, setup, diag) : status;
 }
 
 /* ---- data ---- */

@@ -12,7 +12,10 @@ struct spp_setup {
   int framework_count;
   bool any_framework; /* --framework any, given or by default */
   bool gpu_assumed;
-  const char *gpu_note; /* why this GPU, when nobody named one */
+  const char *gpu_note;                          /* why this GPU, when nobody named one */
+  struct spp_machine machines[SPP_MAX_MACHINES]; /* one for each type of --gpu; the first is the spec's */
+  const char *gpu_names[SPP_MAX_MACHINES];
+  int machine_count;
 };
 /* Fills args->spec (arch, gpu, cluster, calib, documents, images) and the frameworks. `needs` are the options
  * that must be there (SPP_ERR_USAGE when not). Everything lives in cli->arena. */

@@ -61,15 +61,23 @@ static void note_miss(const struct spp_job *job, const struct spp_memory *memory
   tally->nearest = *place;
 }
 
-static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
-                     const struct spp_prediction *prediction, struct spp_tally *tally) {
-  struct spp_candidate candidate = {
-      .score = spp_objective_score(hunt->options->objective, prediction),
+struct spp_candidate spp_candidate_of(enum spp_objective objective, const struct spp_job *job,
+                                      const struct spp_layout *layout,
+                                      const struct spp_prediction *prediction,
+                                      const struct spp_place *place) {
+  return (struct spp_candidate){
+      .score = spp_objective_score(objective, prediction),
       .step_s = prediction->time.step_s,
       .device_bytes = prediction->memory.device_bytes,
-      .complexity = spp_layout_complexity(walk->job, &walk->layout),
+      .complexity = spp_layout_complexity(job, layout),
       .place = *place,
   };
+}
+
+static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
+                     const struct spp_prediction *prediction, struct spp_tally *tally) {
+  struct spp_candidate candidate =
+      spp_candidate_of(hunt->options->objective, walk->job, &walk->layout, prediction, place);
   add_candidate(tally, &candidate);
 }
 

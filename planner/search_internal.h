@@ -65,7 +65,8 @@ struct spp_hunt {
   struct spp_space spaces[SPP_MAX_FRAMEWORKS]; /* cells NULL: refused */
   struct spp_bound bounds[SPP_MAX_FRAMEWORKS];
   char refusals[SPP_MAX_FRAMEWORKS][160];
-  struct spp_cell_ref *order; /* by how far the model is divided: what is found early prunes what comes later */
+  struct spp_cell_ref
+      *order; /* by how far the model is divided: what is found early prunes what comes later */
   int64_t cell_count;
   struct spp_known known;
   bool nearest_matters; /* nothing fits: the static bound must not hide the nearest miss */
@@ -85,6 +86,9 @@ bool spp_memory_feasible(const struct spp_memory *memory);
 /* Judge and evaluate every layout of one cell. */
 void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_tally *tally);
 double spp_objective_score(enum spp_objective objective, const struct spp_prediction *prediction);
+struct spp_candidate spp_candidate_of(enum spp_objective objective, const struct spp_job *job,
+                                      const struct spp_layout *layout,
+                                      const struct spp_prediction *prediction, const struct spp_place *place);
 
 /* All cells over `threads` workers; what they gathered ends up in *tally. */
 enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tally *tally);

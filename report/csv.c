@@ -37,6 +37,9 @@ struct column {
   size_t offset;
   const char *(*word)(const struct spp_plan *plan);
 };
+static const char *gpu_of(const struct spp_plan *plan) {
+  return plan->job.gpu->name;
+}
 static const char *framework_of(const struct spp_plan *plan) {
   return plan->job.framework->name;
 }
@@ -83,6 +86,8 @@ static const struct column columns[] = {
     {"tokens_per_s_per_gpu", REAL, TIME(tokens_per_s_per_gpu), NULL},
     {"tokens_per_s", REAL, TIME(tokens_per_s), NULL},
     {"mfu_causal", REAL, TIME(mfu_causal), NULL},
+    {"gpu", WORD, 0, gpu_of},
+    {"usd_per_million_tokens", REAL, TIME(usd_per_million_tokens), NULL},
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
@@ -214,7 +219,8 @@ void spp_csv_list(const struct spp_list *list, struct spp_str *out) {
     case SPP_ECHO_BOOL: spp_str_add(out, cell->i64 ? "true" : "false"); break;
     case SPP_ECHO_TEXT: cell_text(out, cell->text); break;
     case SPP_ECHO_NULL:
-    case SPP_ECHO_TEXTS: break;
+    case SPP_ECHO_TEXTS:
+    case SPP_ECHO_REALS: break;
     }
     spp_str_addc(out, (i + 1) % list->column_count ? ',' : '\n');
   }

@@ -35,6 +35,12 @@ void spp_jp_echo(struct spp_jo *jo, const char *key, const struct spp_echo *echo
       spp_jo_str(jo, NULL, echo->texts[i]);
     spp_jo_end(jo);
     break;
+  case SPP_ECHO_REALS:
+    spp_jo_arr(jo, key);
+    for (int i = 0; i < echo->text_count; i++)
+      spp_jo_real(jo, NULL, echo->reals[i]);
+    spp_jo_end(jo);
+    break;
   }
 }
 

@@ -32,6 +32,8 @@ static void plan_row(struct spp_jo *jo, const struct spp_report *report, const s
   spp_jp_plan(jo, report, plan);
   spp_framework_launch(&plan->job, &plan->layout, &line);
   spp_jo_str(jo, "command", line.len ? spp_str_text(&line) : NULL);
+  spp_jo_str(jo, "gpu", plan->job.gpu->name);
+  spp_jo_i64(jo, "gpus", plan->job.gpus);
   spp_jo_end(jo);
   spp_str_free(&line);
 }
@@ -71,6 +73,7 @@ static void nearest(struct spp_jo *jo, const struct spp_report *report,
   }
   spp_jo_obj(jo, "nearest");
   spp_jo_str(jo, "framework", search->nearest.job.framework->name);
+  spp_jo_str(jo, "gpu", search->nearest.job.gpu->name);
   spp_jo_str(jo, "limit", host ? "host-memory" : "memory");
   spp_jo_i64(jo, "over_bytes",
              host ? spp_max64(0, memory->host_bytes_per_node - memory->host_capacity_bytes)
@@ -101,6 +104,32 @@ static void found(struct spp_jo *jo, const struct spp_find_result *find) {
   spp_jo_end(jo);
 }
 
+/* What each type of --gpu came to, best first; empty where one was asked. */
+static void machines(struct spp_jo *jo, const struct spp_plan_report *answer) {
+  spp_jo_arr(jo, "gpus");
+  for (int i = 0; answer->machines && i < answer->machines->count; i++) {
+    const struct spp_machine_answer *machine = &answer->machines->answers[i];
+    spp_jo_obj(jo, NULL);
+    spp_jo_str(jo, "gpu", machine->gpu->name);
+    if (machine->usd_per_gpu_hour > 0)
+      spp_jo_real(jo, "usd_per_gpu_hour", machine->usd_per_gpu_hour);
+    else
+      spp_jo_null(jo, "usd_per_gpu_hour");
+    if (machine->best >= 0)
+      spp_jo_i64(jo, "plan", machine->best);
+    else
+      spp_jo_null(jo, "plan");
+    if (answer->find)
+      spp_jo_i64(jo, "value", machine->value);
+    else
+      spp_jo_null(jo, "value");
+    spp_jo_str(jo, "limit", machine->limit[0] ? machine->limit : NULL);
+    spp_jo_str(jo, "why_not", machine->why_not[0] ? machine->why_not : NULL);
+    spp_jo_end(jo);
+  }
+  spp_jo_end(jo);
+}
+
 void spp_json_plan(const struct spp_report *report, const struct spp_plan_report *answer,
                    struct spp_str *out) {
   const struct spp_search_result *search = answer->search;
@@ -126,6 +155,7 @@ void spp_json_plan(const struct spp_report *report, const struct spp_plan_report
   totals(&jo, search);
   found(&jo, answer->find);
   refused_frameworks(&jo, answer);
+  machines(&jo, answer);
   spp_jp_words(&jo, report, first);
   spp_jo_end(&jo);
   if (!spp_jo_ok(&jo)) out->failed = true;

@@ -10,7 +10,7 @@
 #include "planner/alloc.h"
 #include "planner/compare.h"
 #include "planner/degrees.h"
-#include "planner/search.h"
+#include "planner/machines.h"
 
 /* One parsed input, echoed under "inputs". */
 enum spp_echo_kind {
@@ -19,7 +19,8 @@ enum spp_echo_kind {
   SPP_ECHO_REAL,
   SPP_ECHO_BOOL,
   SPP_ECHO_TEXT,
-  SPP_ECHO_TEXTS
+  SPP_ECHO_TEXTS,
+  SPP_ECHO_REALS
 };
 struct spp_echo {
   const char *key;
@@ -28,7 +29,8 @@ struct spp_echo {
   double real;
   const char *text;
   const char *const *texts;
-  int text_count;
+  const double *reals;
+  int text_count; /* of texts or reals */
 };
 
 /* What every report shows besides the answer. All borrowed. */
@@ -80,6 +82,7 @@ struct spp_plan_report {
   const struct spp_search_result *search;
   const struct spp_search_options *options;
   const struct spp_find_result *find;
+  const struct spp_machines_result *machines; /* NULL unless several GPU types were asked */
 };
 void spp_text_plan(const struct spp_report *report, const struct spp_plan_report *answer,
                    const struct spp_text_style *style, struct spp_str *out);

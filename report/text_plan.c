@@ -40,7 +40,8 @@ static void plan_row(struct spp_table *table, const char *rank, const struct spp
   spp_table_cell(table, spp_text_rate(plan->prediction.time.tokens_per_s_per_gpu, rate));
   if (style->width >= NARROW)
     spp_table_cell(table, plan == best ? "" : spp_text_signed_percent(ratio, change));
-  spp_table_cellf(table, "%s · %s", plan->job.framework->name,
+  spp_table_cellf(table, "%s%s%s · %s", plan->job.gpu == best->job.gpu ? "" : plan->job.gpu->name,
+                  plan->job.gpu == best->job.gpu ? "" : " · ", plan->job.framework->name,
                   spp_layout_describe(&plan->job, &plan->layout, described, sizeof described));
 }
 
@@ -191,6 +192,38 @@ static void more_line(const struct spp_text_style *style, struct spp_str *out) {
   spp_para_end(&para);
 }
 
+/* What each GPU type came to, the best first. */
+static void machines_line(const struct spp_plan_report *answer, const struct spp_text_style *style,
+                          struct spp_str *out) {
+  const struct spp_machines_result *machines = answer->machines;
+  char rate[32], change[32], usd[32], value[32];
+  struct spp_para para;
+  if (!machines) return;
+  spp_para_begin(&para, style, "gpus", out);
+  for (int i = 0; i < machines->count; i++) {
+    const struct spp_machine_answer *own = &machines->answers[i];
+    if (i > 0) spp_para_break(&para);
+    if (own->best < 0) {
+      spp_para_item(&para, SPP_TONE_DIM, "%s: %s", own->gpu->name, own->why_not);
+      continue;
+    }
+    const struct spp_time *time = &answer->search->plans[own->best].prediction.time,
+                          *best = &answer->search->plans[0].prediction.time;
+    spp_para_item(&para, SPP_TONE_PLAIN, "%s%s%s", own->gpu->name, answer->find ? ": " : "",
+                  answer->find ? spp_int_print(own->value, value) : "");
+    spp_para_item(&para, SPP_TONE_PLAIN, "%s tok/s in all%s%s%s", spp_text_rate(time->tokens_per_s, rate),
+                  i ? " (" : "",
+                  i ? spp_text_signed_percent(time->tokens_per_s / best->tokens_per_s, change) : "",
+                  i ? ")" : "");
+    if (time->usd_per_million_tokens > 0)
+      spp_para_item(&para, SPP_TONE_PLAIN, "%s USD a million tokens at %.2f USD a GPU-hour",
+                    spp_text_rate(time->usd_per_million_tokens, usd), own->usd_per_gpu_hour);
+    else
+      spp_para_item(&para, SPP_TONE_DIM, "no price known");
+  }
+  spp_para_end(&para);
+}
+
 static void advice(const struct spp_plan *plan, const struct spp_text_style *style, struct spp_str *out) {
   struct spp_advice words[SPP_MAX_ADVICE];
   int most = style->verbose ? SPP_MAX_ADVICE : 3;
@@ -209,6 +242,7 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   spp_text_verdict(&plan->job, &plan->prediction, style, out);
   spp_str_addc(out, '\n');
   layout_line(plan, style, out);
+  machines_line(answer, style, out);
   if (style->quiet) return;
   spp_text_memory_bar(&plan->prediction.memory, style, out);
   spp_text_comm_line(&plan->layout, &plan->prediction.comm, style, out);

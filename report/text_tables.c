@@ -247,7 +247,8 @@ static void list_cell(struct spp_table *table, const char *key, const struct spp
   case SPP_ECHO_BOOL: spp_table_cell(table, cell->i64 ? "yes" : "no"); break;
   case SPP_ECHO_TEXT: spp_table_cell(table, cell->text); break;
   case SPP_ECHO_NULL:
-  case SPP_ECHO_TEXTS: spp_table_cell(table, "-"); break;
+  case SPP_ECHO_TEXTS:
+  case SPP_ECHO_REALS: spp_table_cell(table, "-"); break;
   }
 }
 

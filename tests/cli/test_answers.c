@@ -16,6 +16,9 @@ static const struct {
     {"plan " JOB "--find min-gpus --framework deepspeed", "plan", 0},
     {"plan " JOB "--find max-batch --framework deepspeed", "plan", 0},
     {"plan --model qwen7b --seq 1m --gpus 1 --gpu h100-80gb", "plan", 4},
+    {"plan --model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb,l4-24gb", "plan", 0},
+    {"plan --model qwen7b --seq 8k --gpu h100-80gb,a100-40gb --find min-gpus --framework fsdp2", "plan", 0},
+    {"plan --model qwen7b --seq 1m --gpus 1 --gpu l4-24gb,a100-40gb", "plan", 4},
     {"plan --model qwen3-30b-a3b --seq 32k --gpus 16 --framework megatron-lm", "plan", 0},
     {"predict " JOB "--sp 4 --zero 3 --recompute full", "predict", 0},
     {"predict " JOB "--sp 8 --packing --zero 3 --recompute full", "predict", 0},
@@ -154,6 +157,21 @@ static void an_illegal_layout_says_its_rule_in_json_too(void **state) {
   close_json(&d);
 }
 
+static void several_gpu_types_are_named_in_every_plan(void **state) {
+  (void)state;
+  struct document d = open_json("plan --model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb "
+                                "--price-per-gpu-hour 6,1 --objective cost --json",
+                                0);
+  struct spp_json inputs = spp_json_get(d.root, "inputs"), gpus = spp_json_get(d.root, "gpus");
+  expect_str(text_at(spp_json_first(gpus), "gpu"), "a100-80gb");
+  expect_i64(i64_at(spp_json_first(gpus), "plan"), 0);
+  expect_rel(real_at(spp_json_first(gpus), "usd_per_gpu_hour"), 1, 0);
+  expect_str(text_at(spp_json_first(spp_json_get(d.root, "plans")), "gpu"), "a100-80gb");
+  expect_i64(spp_json_size(spp_json_get(inputs, "gpu")), 2);
+  expect_i64(spp_json_size(spp_json_get(inputs, "usd_per_gpu_hour")), 2);
+  close_json(&d);
+}
+
 static void when_nothing_fits_the_nearest_miss_is_printed(void **state) {
   (void)state;
   struct document d = open_json("plan --model qwen7b --seq 1m --gpus 1 --gpu h100-80gb --json", 4);
@@ -262,6 +280,7 @@ int main(void) {
       cmocka_unit_test(inputs_show_what_the_method_fills_in),
       cmocka_unit_test(inputs_keep_their_order),
       cmocka_unit_test(an_illegal_layout_says_its_rule_in_json_too),
+      cmocka_unit_test(several_gpu_types_are_named_in_every_plan),
       cmocka_unit_test(when_nothing_fits_the_nearest_miss_is_printed),
       cmocka_unit_test(epoch_time_is_the_data_set_over_the_speed),
       cmocka_unit_test(the_answer_does_not_depend_on_threads_or_search),

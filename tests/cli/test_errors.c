@@ -40,6 +40,16 @@ static const struct bad {
     {"predict --model qwen7b --vary seq=1k:2k", 2, "'predict' has no option --vary"},
     {"list models --json --csv", 2, "--json and --csv exclude each other"},
     /* what must be there */
+    {"predict --model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb", 2,
+     "'predict' takes one GPU type"},
+    {"--model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,,a100-80gb", 2, "a name in the list is empty"},
+    {"--model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb --price-per-gpu-hour 1,2,3", 2,
+     "3 prices for 2 GPU types"},
+    {"--model qwen7b --seq 32k --gpus 8 --gpu h100-80gb --price-per-gpu-hour 1,x", 2, "--price-per-gpu-hour"},
+    {"--model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb --cluster h100-sxm", 2,
+     "one cluster does not hold 2 GPU types"},
+    {"--model qwen7b --seq 32k --gpus 8 --gpu h20-96gb --objective cost", 2, "no price is known for H20"},
+
     {"plan", 2, "--model is missing"},
     {"--seq 32k --gpus 8", 2, "--model is missing"},
     {"--model qwen7b --gpus 8", 2, "--seq is missing"},
