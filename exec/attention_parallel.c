@@ -1,6 +1,7 @@
 #include "exec/attention_parallel.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "exec/attention_pieces.h"
@@ -151,19 +152,42 @@ static enum spp_status exchange_inputs(struct spp_rank *rank, const struct spp_a
                               &kept->v);
 }
 
+static enum spp_status run_forward(struct spp_rank *rank, const struct spp_attention *a, enum spp_pass pass,
+                                   struct spp_attention_kept *kept) {
+  SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_ACTIVATIONS, "attention log-sum-exp", a->heads_here * a->rows,
+                          &kept->lse, rank->diag));
+  return a->gathers ? spp_gather_forward(rank, a, pass, kept) : spp_ring_forward(rank, a, pass, kept);
+}
+
 enum spp_status spp_attention_forward(struct spp_rank *rank, const struct spp_attention *a,
                                       enum spp_pass pass, struct spp_attention_kept *kept) {
   const enum spp_part part = SPP_PART_ACTIVATIONS;
   SPP_TRY(exchange_inputs(rank, a, pass, kept));
   SPP_TRY(spp_heap_floats(&rank->heap, part, "attention output", spp_attention_q_floats(a), &kept->out,
                           rank->diag));
-  SPP_TRY(spp_heap_floats(&rank->heap, part, "attention log-sum-exp", a->heads_here * a->rows, &kept->lse,
-                          rank->diag));
-  SPP_TRY(a->gathers ? spp_gather_forward(rank, a, pass, kept) : spp_ring_forward(rank, a, pass, kept));
+  SPP_TRY(run_forward(rank, a, pass, kept));
   kept->o_input = kept->out;
   if (!exchanges(a)) return SPP_OK;
   return spp_ulysses_to_tokens(rank, a, (struct spp_label){"attention output", pass}, a->heads, 1,
                                "o_proj input", part, kept->out, &kept->o_input);
+}
+
+static enum spp_status copy(struct spp_rank *rank, const char *name, const float *data, int64_t floats,
+                            float **result) {
+  SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_ACTIVATIONS, name, floats, result, rank->diag));
+  memcpy(*result, data, (size_t)floats * sizeof(float));
+  return SPP_OK;
+}
+
+enum spp_status spp_attention_copy_inputs(struct spp_rank *rank, const struct spp_attention *a,
+                                          const struct spp_attention_kept *kept,
+                                          struct spp_attention_kept *inputs) {
+  int64_t width = a->tokens * a->head_dim;
+  *inputs = (struct spp_attention_kept){.q = NULL};
+  if (!exchanges(a)) return SPP_OK;
+  SPP_TRY(copy(rank, "q after RoPE", kept->q, width * a->heads, &inputs->q));
+  SPP_TRY(copy(rank, "k after RoPE", kept->k, width * a->kv_heads, &inputs->k));
+  return copy(rank, "v", kept->v, width * a->kv_heads, &inputs->v);
 }
 
 static void free_kept(struct spp_rank *rank, struct spp_attention_kept *kept) {
@@ -172,6 +196,28 @@ static void free_kept(struct spp_rank *rank, struct spp_attention_kept *kept) {
   spp_heap_free(&rank->heap, kept->v);
   spp_heap_free(&rank->heap, kept->out);
   spp_heap_free(&rank->heap, kept->lse);
+}
+
+void spp_attention_reduce(struct spp_rank *rank, const struct spp_attention *a,
+                          const struct spp_attention_kept *inputs, struct spp_attention_kept *kept) {
+  float *o_input = kept->o_input;
+  if (exchanges(a)) {
+    free_kept(rank, kept);
+    *kept = *inputs;
+  } else {
+    spp_heap_free(&rank->heap, kept->lse);
+    kept->lse = NULL;
+  }
+  kept->o_input = o_input;
+}
+
+enum spp_status spp_attention_again(struct spp_rank *rank, const struct spp_attention *a,
+                                    struct spp_attention_kept *kept) {
+  if (!exchanges(a)) return run_forward(rank, a, SPP_PASS_RECOMPUTE, kept);
+  SPP_TRY(spp_attention_forward(rank, a, SPP_PASS_RECOMPUTE, kept));
+  spp_heap_free(&rank->heap, kept->o_input);
+  kept->o_input = kept->out;
+  return SPP_OK;
 }
 
 void spp_attention_release(struct spp_rank *rank, struct spp_attention_kept *kept) {

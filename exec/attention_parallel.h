@@ -51,6 +51,18 @@ struct spp_attention_kept {
 enum spp_status spp_attention_forward(struct spp_rank *rank, const struct spp_attention *a,
                                       enum spp_pass pass, struct spp_attention_kept *kept);
 
+/* Selective recompute. The exchange of Ulysses takes q, k, v over, so they are copied before a forward pass;
+ * after it `reduce` leaves q, k, v as they were and o_input, and frees the rest. Before backward `again` runs
+ * the attention once more, exchanges included. */
+enum spp_status spp_attention_copy_inputs(struct spp_rank *rank, const struct spp_attention *a,
+                                          const struct spp_attention_kept *kept,
+                                          struct spp_attention_kept *inputs);
+void spp_attention_reduce(struct spp_rank *rank, const struct spp_attention *a,
+                          const struct spp_attention_kept *inputs, struct spp_attention_kept *kept);
+/* o_input, when a block of its own, has been freed. */
+enum spp_status spp_attention_again(struct spp_rank *rank, const struct spp_attention *a,
+                                    struct spp_attention_kept *kept);
+
 struct spp_attention_grads {
   float *q, *k, *v; /* [tokens][...] heap blocks that the caller frees */
 };

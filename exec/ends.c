@@ -33,6 +33,7 @@ enum spp_status spp_embedding_backward(struct spp_engine *e, float *dy) {
   struct spp_unit_use use;
   const float *whole;
   float *gathered;
+  e->rank->heap.moment = SPP_MOMENT_BACKWARD_VISION; /* the last of backward, as the model has it */
   SPP_TRY(spp_states_use(e, 0, SPP_PASS_BACKWARD, &use));
   SPP_TRY(
       spp_stream_gather(e, (struct spp_label){"embedding output", SPP_PASS_BACKWARD}, dy, &whole, &gathered));
@@ -45,33 +46,40 @@ enum spp_status spp_embedding_backward(struct spp_engine *e, float *dy) {
   return spp_states_done(e, 0, &use);
 }
 
-/* The head at work; a tied one on the embedding's stage lies in the embedding's unit. */
+/* The head at work; a tied one lies in a unit of its own or in the embedding's. */
 struct head {
   struct spp_engine *e;
-  int64_t tail;
   const struct spp_held *held;
-  struct spp_unit_use use;
+  bool apart; /* from the final norm's unit */
+  struct spp_unit_use use, head_use;
   float *norm_input, *rstd, *normed;
   float *logits, *max, *sum, *target;
 };
 
-static bool shares_embedding(const struct spp_engine *e) {
-  return e->arch->tied && e->g->pp == 1;
-}
 static const float *head_weight(const struct head *h) {
-  if (shares_embedding(h->e)) return h->e->states.weights + h->held->offset;
-  return spp_use_weight(&h->use, SPP_SLOT_HEAD);
+  return (h->apart ? h->head_use : h->use).weights + h->held->offset;
 }
 static float *head_grad(const struct head *h) {
-  if (shares_embedding(h->e)) return h->e->states.grads + h->held->offset;
-  return spp_use_grad(&h->use, SPP_SLOT_HEAD);
+  return (h->apart ? h->head_use : h->use).grads + h->held->offset;
 }
 
 static struct head head_of(struct spp_engine *e, float *x) {
-  struct head h = {.e = e, .tail = e->weights.unit_count - 1, .norm_input = x};
-  h.held = shares_embedding(e) ? &e->weights.units[0].held[SPP_SLOT_EMBEDDING]
-                               : &e->weights.units[h.tail].held[SPP_SLOT_HEAD];
-  return h;
+  const struct spp_stage_weights *w = &e->weights;
+  const struct spp_held *held = w->units[w->head_unit].held;
+  return (struct head){
+      .e = e,
+      .held = &held[w->head_unit == 0 && e->arch->tied && e->g->pp == 1 ? SPP_SLOT_EMBEDDING : SPP_SLOT_HEAD],
+      .apart = w->head_unit != w->tail_unit,
+      .norm_input = x};
+}
+
+static enum spp_status head_use(struct head *h, enum spp_pass pass) {
+  SPP_TRY(spp_states_use(h->e, h->e->weights.tail_unit, pass, &h->use));
+  return h->apart ? spp_states_use(h->e, h->e->weights.head_unit, pass, &h->head_use) : SPP_OK;
+}
+static enum spp_status head_done(struct head *h) {
+  SPP_TRY(spp_states_done(h->e, h->e->weights.tail_unit, &h->use));
+  return h->apart ? spp_states_done(h->e, h->e->weights.head_unit, &h->head_use) : SPP_OK;
 }
 
 static struct spp_rmsnorm norm_of(const struct head *h) {
@@ -188,13 +196,13 @@ static void norm_back(struct head *h, float *dx) {
 enum spp_status spp_head_train(struct spp_engine *e, float **x) {
   struct head h = head_of(e, *x);
   e->rank->heap.moment = SPP_MOMENT_LOSS;
-  SPP_TRY(spp_states_use(e, h.tail, SPP_PASS_FORWARD, &h.use));
+  SPP_TRY(head_use(&h, SPP_PASS_FORWARD));
   SPP_TRY(final_norm(&h));
   SPP_TRY(make_logits(&h));
   SPP_TRY(loss(&h));
-  SPP_TRY(spp_states_done(e, h.tail, &h.use));
-  SPP_TRY(spp_states_use(e, h.tail, SPP_PASS_BACKWARD, &h.use));
+  SPP_TRY(head_done(&h));
+  SPP_TRY(head_use(&h, SPP_PASS_BACKWARD));
   SPP_TRY(head_back(&h, x));
   norm_back(&h, *x);
-  return spp_states_done(e, h.tail, &h.use);
+  return head_done(&h);
 }

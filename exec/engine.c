@@ -14,17 +14,14 @@ static enum spp_status refuse(struct spp_diag *diag, const char *what, const cha
 static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) {
   const struct spp_layout *l = &e->plan->layout;
   const struct spp_arch *a = e->arch;
+  const unsigned modules = SPP_RC_CORE_ATTN | SPP_RC_LAYERNORM | SPP_RC_MLP;
   SPP_TRY(spp_weights_supported(a, diag));
-  if (a->layers % (l->pp * l->vpp) != 0)
-    return refuse(diag, "uneven pipeline stages", "choose layers that divide");
+  if (l->vpp > 1 && a->layers % (l->pp * l->vpp) != 0)
+    return refuse(diag, "uneven interleaved stages", "choose layers that divide");
   if (a->vocab % l->tp != 0)
     return refuse(diag, "an uneven vocabulary", "choose a vocabulary that TP divides");
-  if (a->tied && l->zero >= 2)
-    return refuse(diag, "tied embeddings under ZeRO-2 or 3", "use ZeRO-1 or untied ones");
-  if (l->megatron_sp && l->zero >= 2) return refuse(diag, "ZeRO-2 or 3 with Megatron SP", "use ZeRO-1");
-  if (a->qk_norm != SPP_QK_NORM_NONE && l->tp > 1)
-    return refuse(diag, "norms of q and k under TP", "use TP 1");
-  if (l->recompute == SPP_RECOMPUTE_SELECTIVE) return refuse(diag, "selective recompute", "use full or none");
+  if (l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & ~modules))
+    return refuse(diag, "selective recompute of these modules", "choose from core_attn, layernorm, mlp");
   if (l->dp_replicate > 1 || l->ep > 1 || l->offload != SPP_OFFLOAD_NONE)
     return refuse(diag, "replicated shards, experts or offload", "leave them out");
   if (e->g->padded_tokens != e->plan->job.seq_tokens)

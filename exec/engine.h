@@ -106,6 +106,12 @@ static inline bool spp_use_has(const struct spp_unit_use *u, enum spp_slot slot)
   return u->unit->held[slot].weight != NULL;
 }
 
+/* Does selective recompute drop what this module keeps (SPP_RC_*)? */
+static inline bool spp_engine_drops(const struct spp_engine *e, unsigned module) {
+  const struct spp_layout *l = &e->plan->layout;
+  return l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & module);
+}
+
 /* Linear layers, w [out][in]. forward: y = x w^T. input: dx = dy w (+ dx). weight: dw += dy^T x. */
 enum spp_status spp_linear_forward(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
                                    const float *x, const float *w, float *y);
@@ -128,6 +134,11 @@ enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_us
 /* *dy becomes the gradient of the layer's input; what was kept is freed. */
 enum spp_status spp_layer_backward(struct spp_engine *e, const struct spp_unit_use *use,
                                    struct spp_layer_kept *kept, float **dy);
+/* What selective recompute dropped, made again when backward reaches it. */
+enum spp_status spp_layer_remake_norm(struct spp_engine *e, const struct spp_unit_use *use,
+                                      enum spp_slot slot, struct spp_layer_kept *kept);
+enum spp_status spp_layer_remake_mlp(struct spp_engine *e, const struct spp_unit_use *use,
+                                     struct spp_layer_kept *kept);
 /* Frees what was kept but the input. */
 void spp_layer_release(struct spp_engine *e, struct spp_layer_kept *kept);
 

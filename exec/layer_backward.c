@@ -75,6 +75,8 @@ static enum spp_status mlp(struct backward *b, const float *dy, float **dx) {
   int64_t n = e->g->tokens * b->use->unit->held[SPP_SLOT_GATE].rows;
   const float *whole, *x;
   float *gathered;
+  if (!k->normed2) SPP_TRY(spp_layer_remake_norm(e, b->use, SPP_SLOT_NORM2, k));
+  if (!k->gate_up) SPP_TRY(spp_layer_remake_mlp(e, b->use, k));
   SPP_TRY(spp_stream_gather(e, label("mlp output"), dy, &whole, &gathered));
   SPP_TRY(mlp_inside(b, whole));
   drop(b, &gathered);
@@ -129,6 +131,7 @@ static enum spp_status attention_inside(struct backward *b, const float *dy,
   bool separate = k->attention.o_input != k->attention.out;
   SPP_TRY(weight_grad(b, SPP_SLOT_O, SPP_SLOT_COUNT, dy, k->attention.o_input));
   if (separate) drop(b, &k->attention.o_input);
+  if (!k->attention.lse) SPP_TRY(spp_attention_again(e->rank, &e->attention, &k->attention));
   SPP_TRY(block(b, "gradient of the attention output", e->g->tokens * e->g->o_width, &dout));
   SPP_TRY(input_grad(b, SPP_SLOT_O, dy, false, dout));
   SPP_TRY(spp_attention_backward(e->rank, &e->attention, &k->attention, dout, grads));
@@ -162,6 +165,7 @@ static enum spp_status attention(struct backward *b, const float *dy, float **dx
   const float *whole;
   float *gathered;
   b->e->rank->heap.moment = SPP_MOMENT_BACKWARD_ATTENTION;
+  if (!b->kept->normed1) SPP_TRY(spp_layer_remake_norm(b->e, b->use, SPP_SLOT_NORM1, b->kept));
   SPP_TRY(spp_stream_gather(b->e, label("attention projection"), dy, &whole, &gathered));
   SPP_TRY(attention_inside(b, whole, &grads));
   drop(b, &gathered);

@@ -5,6 +5,8 @@
 
 static const enum spp_part kept_part = SPP_PART_ACTIVATIONS, work_part = SPP_PART_TRANSIENT;
 
+static const char norm1_output[] = "input norm: output", norm2_output[] = "post-attention norm: output";
+
 /* One layer at work. */
 struct forward {
   struct spp_engine *e;
@@ -96,6 +98,23 @@ static enum spp_status prepare_heads(struct forward *f) {
   return SPP_OK;
 }
 
+static void drop(const struct forward *f, float **data) {
+  spp_heap_free(&f->e->rank->heap, *data);
+  *data = NULL;
+}
+
+/* Attention; under selective recompute it keeps what spp_attention_again starts from. */
+static enum spp_status attention(struct forward *f) {
+  struct spp_rank *rank = f->e->rank;
+  const struct spp_attention *a = &f->e->attention;
+  bool again = spp_engine_drops(f->e, SPP_RC_CORE_ATTN);
+  struct spp_attention_kept inputs;
+  if (again) SPP_TRY(spp_attention_copy_inputs(rank, a, &f->kept->attention, &inputs));
+  SPP_TRY(spp_attention_forward(rank, a, f->pass, &f->kept->attention));
+  if (again) spp_attention_reduce(rank, a, &inputs, &f->kept->attention);
+  return SPP_OK;
+}
+
 /* The stream after attention, in a block of its own. */
 static enum spp_status attend(struct forward *f) {
   struct spp_engine *e = f->e;
@@ -105,8 +124,9 @@ static enum spp_status attend(struct forward *f) {
   SPP_TRY(spp_stream_gather(e, (struct spp_label){"attention input", f->pass}, k->normed1, &x, &gathered));
   SPP_TRY(query_key_value(f, x));
   spp_heap_free(&e->rank->heap, gathered);
+  if (spp_engine_drops(e, SPP_RC_LAYERNORM)) drop(f, &k->normed1);
   SPP_TRY(prepare_heads(f));
-  SPP_TRY(spp_attention_forward(e->rank, &e->attention, f->pass, &k->attention));
+  SPP_TRY(attention(f));
   SPP_TRY(block(f, work_part, "stream", e->g->tokens * e->arch->hidden, &k->middle));
   SPP_TRY(project(f, SPP_SLOT_O, SPP_SLOT_COUNT, k->attention.o_input, k->middle));
   SPP_TRY(spp_stream_reduce(e, (struct spp_label){"attention projection", f->pass}, &k->middle));
@@ -125,12 +145,17 @@ static enum spp_status feed_forward(struct forward *f, float **out) {
   SPP_TRY(project(f, SPP_SLOT_GATE, SPP_SLOT_COUNT, x, k->gate_up));
   SPP_TRY(project(f, SPP_SLOT_UP, SPP_SLOT_COUNT, x, k->gate_up + n));
   spp_heap_free(&e->rank->heap, gathered);
+  if (spp_engine_drops(e, SPP_RC_LAYERNORM) && f->pass == SPP_PASS_FORWARD) drop(f, &k->normed2);
   SPP_TRY(block(f, kept_part, "MLP: input of down", n, &k->product));
   f->ops->swiglu_forward(n, SPP_STORE_F32, k->gate_up, k->gate_up + n, k->product);
   SPP_TRY(block(f, work_part, "stream", e->g->tokens * e->arch->hidden, out));
   SPP_TRY(project(f, SPP_SLOT_DOWN, SPP_SLOT_COUNT, k->product, *out));
   SPP_TRY(spp_stream_reduce(e, (struct spp_label){"mlp output", f->pass}, out));
   f->ops->add(spp_stream_floats(e), SPP_STORE_F32, *out, k->middle, *out);
+  if (spp_engine_drops(e, SPP_RC_MLP) && f->pass == SPP_PASS_FORWARD) {
+    drop(f, &k->gate_up);
+    drop(f, &k->product);
+  }
   return SPP_OK;
 }
 
@@ -142,15 +167,40 @@ static enum spp_status norm_stream(struct forward *f, enum spp_slot slot, const 
   return SPP_OK;
 }
 
+static struct forward forward_of(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
+                                 struct spp_layer_kept *kept) {
+  return (struct forward){.e = e, .ops = e->rank->kernels->ops, .use = use, .pass = pass, .kept = kept};
+}
+
+enum spp_status spp_layer_remake_norm(struct spp_engine *e, const struct spp_unit_use *use,
+                                      enum spp_slot slot, struct spp_layer_kept *k) {
+  const struct forward f = forward_of(e, use, SPP_PASS_RECOMPUTE, k);
+  bool first = slot == SPP_SLOT_NORM1;
+  float **y = first ? &k->normed1 : &k->normed2;
+  SPP_TRY(block(&f, kept_part, first ? norm1_output : norm2_output, spp_stream_floats(e), y));
+  norm(&f, slot, e->g->stream_tokens, e->arch->hidden, first ? k->input : k->middle, *y,
+       first ? k->rstd1 : k->rstd2);
+  return SPP_OK;
+}
+
+enum spp_status spp_layer_remake_mlp(struct spp_engine *e, const struct spp_unit_use *use,
+                                     struct spp_layer_kept *kept) {
+  struct forward f = forward_of(e, use, SPP_PASS_RECOMPUTE, kept);
+  float *out;
+  SPP_TRY(feed_forward(&f, &out));
+  spp_heap_free(&e->rank->heap, out);
+  return SPP_OK;
+}
+
 enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
                                   float **x, struct spp_layer_kept *kept) {
-  struct forward f = {.e = e, .ops = e->rank->kernels->ops, .use = use, .pass = pass, .kept = kept};
+  struct forward f = forward_of(e, use, pass, kept);
   *kept = (struct spp_layer_kept){.input = *x};
-  SPP_TRY(norm_stream(&f, SPP_SLOT_NORM1, "input norm: output", "input norm: statistics", kept->input,
-                      &kept->normed1, &kept->rstd1));
+  SPP_TRY(norm_stream(&f, SPP_SLOT_NORM1, norm1_output, "input norm: statistics", kept->input, &kept->normed1,
+                      &kept->rstd1));
   SPP_TRY(attend(&f));
-  SPP_TRY(norm_stream(&f, SPP_SLOT_NORM2, "post-attention norm: output", "post-attention norm: statistics",
-                      kept->middle, &kept->normed2, &kept->rstd2));
+  SPP_TRY(norm_stream(&f, SPP_SLOT_NORM2, norm2_output, "post-attention norm: statistics", kept->middle,
+                      &kept->normed2, &kept->rstd2));
   return feed_forward(&f, x);
 }
 

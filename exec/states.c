@@ -154,8 +154,51 @@ enum spp_status spp_states_use(struct spp_engine *e, int64_t unit, enum spp_pass
   return SPP_OK;
 }
 
+/* Weights whole on each tensor-parallel rank of which each sees a part: norms under Megatron sequence
+ * parallelism some tokens, norms of q and k some heads. Their gradients, packed together, are summed over the
+ * group. */
+static bool is_partial(const struct spp_engine *e, int slot) {
+  if (slot == SPP_SLOT_Q_NORM || slot == SPP_SLOT_K_NORM) return true;
+  return e->plan->layout.megatron_sp &&
+         (slot == SPP_SLOT_NORM1 || slot == SPP_SLOT_NORM2 || slot == SPP_SLOT_FINAL_NORM);
+}
+
+/* `grads` of units first to last, one after the other; `packed` NULL: only counts. */
+struct norms {
+  const struct spp_engine *e;
+  int64_t first, last;
+  float *grads;
+};
+static int64_t copy_norms(const struct norms *n, float *packed, bool pack) {
+  int64_t count = 0, start = n->e->weights.units[n->first].offset;
+  for (int64_t u = n->first; u < n->last; u++)
+    for (int slot = 0; slot < SPP_SLOT_COUNT; slot++) {
+      const struct spp_held *h = &n->e->weights.units[u].held[slot];
+      if (!h->weight || !is_partial(n->e, slot)) continue;
+      float *grad = n->grads + n->e->weights.units[u].offset - start + h->offset;
+      size_t bytes = (size_t)(h->rows * h->cols) * sizeof(float);
+      if (packed) memcpy(pack ? packed + count : grad, pack ? grad : packed + count, bytes);
+      count += h->rows * h->cols;
+    }
+  return count;
+}
+
+static enum spp_status sum_norms(struct spp_engine *e, enum spp_pass pass, const struct norms *n) {
+  float *packed;
+  int64_t floats = e->g->tp > 1 ? copy_norms(n, NULL, true) : 0;
+  if (floats == 0) return SPP_OK;
+  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "packed norm gradients", floats, &packed));
+  copy_norms(n, packed, true);
+  SPP_TRY(spp_group_all_reduce(&e->groups.tp, (struct spp_label){"norm gradients", pass}, packed, floats,
+                               e->rank->diag));
+  copy_norms(n, packed, false);
+  spp_heap_free(&e->rank->heap, packed);
+  return SPP_OK;
+}
+
 static enum spp_status scatter_unit(struct spp_engine *e, int64_t unit, float *grads) {
   struct piece p = piece_of_unit(e, unit);
+  SPP_TRY(sum_norms(e, SPP_PASS_BACKWARD, &(struct norms){e, unit, unit + 1, grads}));
   if (shards(e) > 1)
     SPP_TRY(spp_group_reduce_scatter(e->groups.reduce, (struct spp_label){"gradients", SPP_PASS_BACKWARD},
                                      grads, p.segment_floats, e->rank->diag));
@@ -171,57 +214,31 @@ enum spp_status spp_states_done(struct spp_engine *e, int64_t unit, struct spp_u
   return SPP_OK;
 }
 
-/* Norms under Megatron sequence parallelism see a part of the tokens each: their gradients, packed together,
- * are summed over the tensor-parallel group. */
-static bool is_norm(int slot) {
-  return slot == SPP_SLOT_NORM1 || slot == SPP_SLOT_NORM2 || slot == SPP_SLOT_FINAL_NORM;
-}
-static int64_t copy_norms(struct spp_engine *e, float *packed, bool pack) {
-  int64_t n = 0;
-  for (int64_t u = 0; u < e->weights.unit_count; u++)
-    for (int slot = 0; slot < SPP_SLOT_COUNT; slot++) {
-      const struct spp_held *h = &e->weights.units[u].held[slot];
-      if (!h->weight || !is_norm(slot)) continue;
-      float *grad = e->states.grads + e->weights.units[u].offset + h->offset;
-      size_t bytes = (size_t)(h->rows * h->cols) * sizeof(float);
-      if (packed) memcpy(pack ? packed + n : grad, pack ? grad : packed + n, bytes);
-      n += h->rows * h->cols;
-    }
-  return n;
-}
-
-static enum spp_status reduce_norms(struct spp_engine *e) {
-  float *packed;
-  if (!e->plan->layout.megatron_sp || e->g->tp == 1) return SPP_OK;
-  int64_t floats = copy_norms(e, NULL, true);
-  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "packed norm gradients", floats, &packed));
-  copy_norms(e, packed, true);
-  SPP_TRY(spp_group_all_reduce(&e->groups.tp, (struct spp_label){"norm gradients", SPP_PASS_STEP}, packed,
-                               floats, e->rank->diag));
-  copy_norms(e, packed, false);
-  spp_heap_free(&e->rank->heap, packed);
-  return SPP_OK;
-}
-
-/* The first stage's embedding and the last one's copy of it. */
+/* The first stage's embedding and the last one's copy of it: whole, or the same shard of both. */
 static enum spp_status reduce_tied(struct spp_engine *e) {
   int64_t stage = e->groups.stage, last = e->g->pp - 1;
   if (!e->arch->tied || last == 0 || (stage != 0 && stage != last)) return SPP_OK;
-  const struct spp_unit *u = &e->weights.units[stage == 0 ? 0 : e->weights.unit_count - 1];
-  const struct spp_held *h = &u->held[stage == 0 ? SPP_SLOT_EMBEDDING : SPP_SLOT_HEAD];
+  int64_t unit = stage == 0 ? 0 : e->weights.head_unit, floats = e->weights.units[unit].floats;
+  float *grads = e->states.grads + e->weights.units[unit].offset;
+  if (e->states.zero >= 2) {
+    struct piece p = piece_of_unit(e, unit);
+    grads = grads_of(e, &p);
+    floats = p.last - p.first;
+  }
   struct spp_rank_group ends;
   int first_rank = e->groups.pp.ranks[0], last_rank = e->groups.pp.ranks[last];
   spp_group_make(&ends, e->rank->end, &e->rank->tally, SPP_GROUP_PP, first_rank, last_rank - first_rank, 2);
   ends.staging = e->groups.pp.staging;
   ends.staging_floats = e->groups.pp.staging_floats;
-  return spp_group_all_reduce(&ends, (struct spp_label){"tied embedding gradients", SPP_PASS_STEP},
-                              e->states.grads + u->offset + h->offset, h->rows * h->cols, e->rank->diag);
+  return spp_group_all_reduce(&ends, (struct spp_label){"tied embedding gradients", SPP_PASS_STEP}, grads,
+                              floats, e->rank->diag);
 }
 
 enum spp_status spp_states_reduce(struct spp_engine *e) {
   const struct spp_label label = {"gradients", SPP_PASS_BACKWARD};
   e->rank->heap.moment = SPP_MOMENT_STEP;
-  SPP_TRY(reduce_norms(e));
+  if (e->states.zero < 2)
+    SPP_TRY(sum_norms(e, SPP_PASS_STEP, &(struct norms){e, 0, e->weights.unit_count, e->states.grads}));
   SPP_TRY(reduce_tied(e));
   if (!e->groups.reduce || e->states.zero >= 2) return SPP_OK;
   if (e->states.zero == 0)
@@ -238,7 +255,7 @@ static void adamw(struct spp_engine *e, const struct piece *p) {
                                  .lr = 1e-3F,
                                  .beta1 = 0.9F,
                                  .beta2 = 0.95F,
-                                 .eps = 1e-5F,
+                                 .eps = 1e-3F,
                                  .weight_decay = 0.1F,
                                  .grad_scale = 1.0F,
                                  .grad = grads_of(e, p),

@@ -6,7 +6,7 @@
   "\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":4,\"num_attention_heads\":8,"           \
   "\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
 /* Grouped queries and biases; as many KV heads as query heads, no biases; one KV head, norms of q and k,
- * tied. */
+ * tied; five layers with norms of q and k; two KV heads, tied, a vocabulary larger than a layer. */
 const char spp_suite_model[] = "{\"model_type\":\"qwen2\"," SHAPE "\"tie_word_embeddings\":false}";
 static const char mha[] =
     "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,\"num_hidden_layers\":2,"
@@ -15,6 +15,15 @@ static const char mha[] =
 static const char mqa[] =
     "{\"model_type\":\"qwen3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
     "\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":16,\"vocab_size\":128,"
+    "\"tie_word_embeddings\":true}";
+
+static const char five[] =
+    "{\"model_type\":\"qwen3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":5,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":96,"
+    "\"tie_word_embeddings\":false}";
+static const char tied[] =
+    "{\"model_type\":\"qwen3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":16,\"vocab_size\":1024,"
     "\"tie_word_embeddings\":true}";
 
 static const char *const names[SPP_SUITE_COUNT] = {"quick", "ci", "full"};
@@ -28,12 +37,15 @@ enum { QUICK = Q | C | F, CI = C | F, FULL = F };
 /* What differs from one rank with one sequence; a degree of 0 is 1. */
 #define LAYOUT(...)                                                                                          \
   { .recompute_layers = SPP_UNSET, __VA_ARGS__ }
-#define ULYSSES(n)     .ulysses = (n), .sp_kind = SPP_SP_ULYSSES
-#define RING(n)        .ring = (n), .sp_kind = SPP_SP_RING
-#define GATHER(n)      .ring = (n), .sp_kind = SPP_SP_ALLGATHER
-#define HYBRID(u, r)   .ulysses = (u), .ring = (r), .sp_kind = SPP_SP_HYBRID
-#define RECOMPUTE      .recompute = SPP_RECOMPUTE_FULL
-#define INTERLEAVED(n) .vpp = (n), .schedule = SPP_SCHEDULE_INTERLEAVED
+#define ULYSSES(n)         .ulysses = (n), .sp_kind = SPP_SP_ULYSSES
+#define RING(n)            .ring = (n), .sp_kind = SPP_SP_RING
+#define GATHER(n)          .ring = (n), .sp_kind = SPP_SP_ALLGATHER
+#define HYBRID(u, r)       .ulysses = (u), .ring = (r), .sp_kind = SPP_SP_HYBRID
+#define RECOMPUTE          .recompute = SPP_RECOMPUTE_FULL
+#define SELECTIVE(modules) .recompute = SPP_RECOMPUTE_SELECTIVE, .recompute_modules = (modules)
+#define EACH_MODULE        (SPP_RC_CORE_ATTN | SPP_RC_LAYERNORM | SPP_RC_MLP)
+#define MEGATRON(n)        .tp = (n), .megatron_sp = true
+#define INTERLEAVED(n)     .vpp = (n), .schedule = SPP_SCHEDULE_INTERLEAVED
 
 static const struct {
   unsigned suites;
@@ -87,6 +99,47 @@ static const struct {
     {FULL,
      {"PP 2 x ring 2 x DP 2, ZeRO-1", spp_suite_model,
       LAYOUT(.pp = 2, .dp = 2, RING(2), .zero = 1, .grad_accum = 4), 64}},
+    {QUICK, {"norms of q and k, TP 2", five, LAYOUT(.tp = 2), 32}},
+    {CI, {"norms of q and k, TP 2 + SP x DP 2, ZeRO-1", five, LAYOUT(MEGATRON(2), .dp = 2, .zero = 1), 32}},
+    {CI, {"norms of q and k, TP 2 x DP 2, ZeRO-3", five, LAYOUT(.tp = 2, .dp = 2, .zero = 3), 32}},
+    {QUICK, {"five layers on PP 2", five, LAYOUT(.pp = 2, .grad_accum = 3), 32}},
+    {CI, {"five layers on PP 3, one micro-batch", five, LAYOUT(.pp = 3), 32}},
+    {FULL,
+     {"five layers on PP 4 x DP 2, ZeRO-2", five, LAYOUT(.pp = 4, .dp = 2, .zero = 2, .grad_accum = 5), 32}},
+    {CI, {"PP 2 x DP 2, ZeRO-2", spp_suite_model, LAYOUT(.pp = 2, .dp = 2, .zero = 2, .grad_accum = 3), 32}},
+    {QUICK,
+     {"PP 2 x DP 2, ZeRO-3", spp_suite_model, LAYOUT(.pp = 2, .dp = 2, .zero = 3, .grad_accum = 3), 32}},
+    {CI,
+     {"PP 2 interleaved x DP 2, ZeRO-3", spp_suite_model,
+      LAYOUT(.pp = 2, INTERLEAVED(2), .dp = 2, .zero = 3, .grad_accum = 2), 32}},
+    {FULL,
+     {"PP 2 x TP 2 + SP x DP 2, ZeRO-3", spp_suite_model,
+      LAYOUT(.pp = 2, MEGATRON(2), .dp = 2, .zero = 3, .grad_accum = 2), 32}},
+    {CI, {"TP 2 + SP x DP 2, ZeRO-2", spp_suite_model, LAYOUT(MEGATRON(2), .dp = 2, .zero = 2), 32}},
+    {QUICK, {"TP 2 + SP x DP 2, ZeRO-3", spp_suite_model, LAYOUT(MEGATRON(2), .dp = 2, .zero = 3), 32}},
+    {FULL,
+     {"TP 2 + SP x ring 2 x DP 2, ZeRO-3, recompute", five,
+      LAYOUT(MEGATRON(2), RING(2), .dp = 2, .zero = 3, RECOMPUTE), 64}},
+    {QUICK, {"tied, DP 2, ZeRO-2", tied, LAYOUT(.dp = 2, .zero = 2, .grad_accum = 2), 32}},
+    {CI, {"tied, DP 4, ZeRO-3", tied, LAYOUT(.dp = 4, .zero = 3), 32}},
+    {CI, {"tied, PP 2 x DP 2, ZeRO-2", tied, LAYOUT(.pp = 2, .dp = 2, .zero = 2, .grad_accum = 3), 32}},
+    {CI, {"tied, PP 2 x DP 2, ZeRO-3", tied, LAYOUT(.pp = 2, .dp = 2, .zero = 3, .grad_accum = 3), 32}},
+    {FULL,
+     {"tied, TP 2 + SP x PP 2 x DP 2, ZeRO-1", tied, LAYOUT(MEGATRON(2), .pp = 2, .dp = 2, .zero = 1), 32}},
+    {CI, {"attention again", spp_suite_model, LAYOUT(SELECTIVE(SPP_RC_CORE_ATTN), .grad_accum = 2), 32}},
+    {QUICK,
+     {"Ulysses 8, attention again", spp_suite_model,
+      LAYOUT(ULYSSES(8), SELECTIVE(SPP_RC_CORE_ATTN), .micro_batch = 3), 64}},
+    {CI,
+     {"ring 4, attention, norms, MLP again", spp_suite_model, LAYOUT(RING(4), SELECTIVE(EACH_MODULE)), 64}},
+    {CI,
+     {"all-gather 2, attention again", mha, LAYOUT(GATHER(2), SELECTIVE(SPP_RC_CORE_ATTN), .micro_batch = 3),
+      32}},
+    {CI, {"TP 2 + SP, norms again", spp_suite_model, LAYOUT(MEGATRON(2), SELECTIVE(SPP_RC_LAYERNORM)), 32}},
+    {QUICK, {"TP 2 + SP, MLP again", spp_suite_model, LAYOUT(MEGATRON(2), SELECTIVE(SPP_RC_MLP)), 32}},
+    {FULL,
+     {"PP 2 x Ulysses 2 x ring 2, ZeRO-3, all again", five,
+      LAYOUT(.pp = 2, HYBRID(2, 2), .zero = 3, .grad_accum = 3, SELECTIVE(EACH_MODULE)), 64}},
     {FULL, {"PP 2 x Ulysses 2", mha, LAYOUT(.pp = 2, ULYSSES(2), .grad_accum = 4), 32}},
 };
 

@@ -13,8 +13,8 @@
 
 enum { REPORT_TAG = 20001 };
 static const double timeout_s = 120.0;
-/* fp32, some hundred terms a sum: observed up to 5e-6 on these models; an order of magnitude of room. */
-static const double tolerance = 1e-4;
+/* fp32, some hundred terms a sum: observed up to 5e-6 on these models. */
+static const double tolerance = 1e-5;
 static const double time_factor = 5.0, most_spread = 1.5;
 
 /* Traffic as it travels between processes: words instead of pointers. */

@@ -124,10 +124,24 @@ static void place_outer(const struct placer *p, const struct spp_arch *a, enum s
   }
 }
 
-/* Layers of the stage's chunks, in order; the model's stage tells how many. */
-static int64_t layer_of(const struct spp_exec_plan *plan, int64_t stage, int64_t i) {
-  int64_t pieces = plan->layout.pp * plan->layout.vpp, each = plan->job.arch->layers / pieces;
-  return (i / each * plan->layout.pp + stage) * each + i % each;
+static void place_layers(const struct spp_exec_plan *plan, const struct placer *p, int64_t stage,
+                         struct spp_unit *units) {
+  for (int64_t chunk = 0; chunk < plan->layout.vpp; chunk++) {
+    int64_t first, count = spp_stage_chunk(&plan->job, &plan->layout, stage, chunk, &first);
+    for (int64_t i = 0; i < count; i++)
+      place_layer(p, plan->job.arch, first + i, units++);
+  }
+}
+
+/* A tied head on another stage than the embedding is a copy of it, in a unit like the embedding's so that
+ * their shards match; on the same stage it is the embedding. */
+static void place_tail(const struct placer *p, const struct spp_arch *a, struct spp_stage_weights *w) {
+  bool copy = a->tied && w->first_layer_unit == 0;
+  w->tail_unit = w->first_layer_unit + w->layer_count;
+  w->head_unit = copy ? w->tail_unit + 1 : a->tied ? 0 : w->tail_unit;
+  place_outer(p, a, SPP_SLOT_FINAL_NORM, SPP_SLOT_FINAL_NORM, &w->units[w->tail_unit]);
+  if (!a->tied) place_outer(p, a, SPP_SLOT_HEAD, SPP_SLOT_HEAD, &w->units[w->tail_unit]);
+  if (copy) place_outer(p, a, SPP_SLOT_EMBEDDING, SPP_SLOT_HEAD, &w->units[w->head_unit]);
 }
 
 enum spp_status spp_weights_place(const struct spp_exec_plan *plan, int64_t stage, int64_t tp_rank,
@@ -135,23 +149,16 @@ enum spp_status spp_weights_place(const struct spp_exec_plan *plan, int64_t stag
                                   struct spp_diag *diag) {
   const struct spp_arch *a = plan->job.arch;
   const struct placer p = {plan->layout.tp, tp_rank};
-  bool first = stage == 0, last = stage == plan->layout.pp - 1;
-  struct spp_stage_weights w = {.layer_count = a->layers / plan->layout.pp, .first_layer_unit = first};
-  w.unit_count = w.layer_count + first + last;
+  struct spp_stage s;
+  spp_stage_resolve(&plan->job, &plan->layout, &plan->geometry, stage, &s);
+  struct spp_stage_weights w = {
+      .layer_count = s.layers, .first_layer_unit = s.first, .tail_unit = -1, .head_unit = -1};
+  w.unit_count = w.layer_count + s.first + s.last + (a->tied && s.last && !s.first);
   w.units = spp_arena_array(arena, (size_t)w.unit_count, sizeof *w.units);
   if (!w.units) return spp_diag_oom(diag);
-  if (first) place_outer(&p, a, SPP_SLOT_EMBEDDING, SPP_SLOT_EMBEDDING, &w.units[0]);
-  for (int64_t i = 0; i < w.layer_count; i++)
-    place_layer(&p, a, layer_of(plan, stage, i), &w.units[w.first_layer_unit + i]);
-  if (last) {
-    struct spp_unit *tail = &w.units[w.unit_count - 1];
-    place_outer(&p, a, SPP_SLOT_FINAL_NORM, SPP_SLOT_FINAL_NORM, tail);
-    /* A tied head on another stage than the embedding is a copy of it; on the same it is the embedding. */
-    if (!a->tied)
-      place_outer(&p, a, SPP_SLOT_HEAD, SPP_SLOT_HEAD, tail);
-    else if (!first)
-      place_outer(&p, a, SPP_SLOT_EMBEDDING, SPP_SLOT_HEAD, tail);
-  }
+  if (s.first) place_outer(&p, a, SPP_SLOT_EMBEDDING, SPP_SLOT_EMBEDDING, &w.units[0]);
+  place_layers(plan, &p, stage, w.units + w.first_layer_unit);
+  if (s.last) place_tail(&p, a, &w);
   for (int64_t i = 0; i < w.unit_count; i++) {
     w.units[i].offset = w.floats;
     w.floats += w.units[i].floats;

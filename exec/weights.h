@@ -36,7 +36,8 @@ struct spp_held {
   int64_t number;               /* of the whole weight's first element, counted through the model */
 };
 
-/* Weights that are gathered and reduced together: the embedding, a layer, or final norm and head. */
+/* Weights that are gathered and reduced together: the embedding, a layer, final norm and head, or a tied
+ * embedding's copy on another stage. */
 struct spp_unit {
   int64_t floats, offset; /* offset: from the start of the stage */
   struct spp_held held[SPP_SLOT_COUNT];
@@ -47,6 +48,8 @@ struct spp_stage_weights {
   struct spp_unit *units; /* in the order of the forward pass, chunk after chunk */
   int64_t layer_count;
   int64_t first_layer_unit; /* 1 when the embedding is here, else 0 */
+  int64_t tail_unit;        /* final norm and an untied head */
+  int64_t head_unit; /* what makes the logits: the tail, the embedding, or a copy of that behind the tail */
 };
 
 /* Architectures whose layers the engine does not have: SPP_ERR_ABSENT, naming what is missing. */

@@ -146,6 +146,14 @@ static void keep_qk_norm(const struct spp_layer_view *v) {
   spp_kept_norm(v, &qk_norm, SPP_BLOCK_ATTENTION, 0, g->tokens, g->k_width, per_head ? g->kv_heads_local : 1);
 }
 
+/* Copies of K and V that Ulysses makes for ranks beyond the KV heads: inside the recomputed attention they
+ * are made again. */
+static int64_t exchanged_copies(const struct spp_layer_view *v) {
+  bool again =
+      v->layout->recompute == SPP_RECOMPUTE_SELECTIVE && (v->layout->recompute_modules & SPP_RC_CORE_ATTN);
+  return again ? v->g->kv_repeat - 1 : 0;
+}
+
 static void keep_gqa(const struct spp_layer_view *v) {
   const struct spp_geometry *g = v->g;
   keep_qk_norm(v);
@@ -154,9 +162,12 @@ static void keep_gqa(const struct spp_layer_view *v) {
     return;
   }
   bool spread = spreads_kv(v);
+  int64_t copies = exchanged_copies(v);
   keep(v, &query, 0, g->q_width);
-  keep(v, &key, 0, spread ? g->q_width : g->k_width * g->kv_repeat);
-  keep(v, &value, 0, spread ? g->o_width : value_width(v));
+  keep(v, &key, 0, spread ? g->q_width : g->k_width * (g->kv_repeat - copies));
+  keep(v, &value, 0, spread ? g->o_width : value_width(v) - g->v_width * copies);
+  keep(v, &key, SPP_RC_CORE_ATTN, g->k_width * copies);
+  keep(v, &value, SPP_RC_CORE_ATTN, g->v_width * copies);
   keep_mask(v);
   keep_output(v, g->o_width);
   if (family_keeps(v, SPP_KEEPS_OUTPUT_COPY) && keeps_o_input(v)) keep(v, &out_copied, 0, g->o_width);

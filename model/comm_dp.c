@@ -9,12 +9,18 @@
 struct population {
   const char *gradients, *parameters, *copies;
   int64_t trainable, gathered_bytes; /* elements; bytes of the weights as they travel */
-  int64_t group, stride;             /* ranks that hold the same parameters */
+  int64_t again;         /* elements that travel a second time in each pass: a tied embedding, unit by unit */
+  int64_t group, stride; /* ranks that hold the same parameters */
 };
 
 static bool trains_all(const struct spp_job *job) {
   return job->method == SPP_METHOD_FULL || job->method == SPP_METHOD_GALORE ||
          job->method == SPP_METHOD_Q_GALORE;
+}
+
+static bool goes_by_unit(const struct spp_comm_context *c) {
+  return c->job->framework->sharding == SPP_SHARDING_UNITS &&
+         c->job->framework->states[c->layout->zero].shard_grads;
 }
 
 /* Quantised bases travel packed. Bytes per 4096 elements, scales included: NF4 with fp32 absmax per 64
@@ -57,7 +63,9 @@ static void count_dense(const struct spp_comm_context *c, struct population *p) 
   int64_t frozen_vision =
       c->stage->first && !c->job->vision_trainable ? spp_sums_dense(&sums->vision, tp) : 0;
   p->trainable = trains_all(c->job) ? elements - frozen_vision : adapters;
-  p->gathered_bytes = travel_bytes(c, elements, quantised);
+  bool twice = goes_by_unit(c) && c->job->arch->tied && c->stage->first && c->stage->last;
+  p->again = twice ? spp_sums_dense(&sums->embedding, tp) : 0;
+  p->gathered_bytes = travel_bytes(c, elements + p->again, quantised);
 }
 
 static void count_experts(const struct spp_comm_context *c, struct population *p) {
@@ -73,11 +81,12 @@ static void count_experts(const struct spp_comm_context *c, struct population *p
   p->gathered_bytes = travel_bytes(c, elements, quantised);
 }
 
-/* Collectives one event is made of. Buckets of other frameworks hold many layers: one. */
-static int64_t calls(const struct spp_comm_context *c) {
-  const struct spp_states *states = &c->job->framework->states[c->layout->zero];
-  if (c->job->framework->sharding != SPP_SHARDING_UNITS || !states->shard_grads) return 1;
-  return c->stage->layers + c->stage->first + c->stage->last;
+/* Collectives one event is made of. Buckets of other frameworks hold many layers: one. A tied head on the
+ * embedding's stage uses the embedding's unit again; on another stage its copy is a unit of its own. */
+static int64_t calls(const struct spp_comm_context *c, enum spp_pass pass) {
+  if (!goes_by_unit(c)) return 1;
+  bool more = c->job->arch->tied && c->stage->last && (!c->stage->first || pass != SPP_PASS_STEP);
+  return c->stage->layers + c->stage->first + c->stage->last + more;
 }
 
 static void emit_state_op(const struct spp_comm_context *c, enum spp_collective kind, const char *what,
@@ -93,8 +102,8 @@ static void emit_state_op(const struct spp_comm_context *c, enum spp_collective 
                            .per = pass == SPP_PASS_STEP || count == 1 ? SPP_PER_STEP : SPP_PER_MICRO_BATCH,
                            .count_per_step = count,
                            .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
-                           .messages = calls(c),
-                           .message_bytes = whole_bytes / calls(c),
+                           .messages = calls(c, pass),
+                           .message_bytes = whole_bytes / calls(c, pass),
                            .overlap = overlap};
   if (ranks > 1) spp_comm_emit(c, op);
 }
@@ -128,7 +137,7 @@ static void emit_population(const struct spp_comm_context *c, const struct popul
   int64_t grad = c->job->grads_bytes != SPP_UNSET ? c->job->grads_bytes
                  : states->reduce_bytes           ? states->reduce_bytes
                                                   : states->grad_bytes;
-  int64_t reduced = spp_sat_mul(p->trainable, grad);
+  int64_t reduced = spp_sat_mul(p->trainable + p->again, grad);
   enum spp_overlap hides = overlaps(c, f->overlap_grad_reduce) ? SPP_OVERLAP_BACKWARD : SPP_OVERLAP_NONE;
   if (!states->shard_optimizer) {
     emit_state_op(c, SPP_ALL_REDUCE, p->gradients, reduced, p->group, p->stride, SPP_PASS_BACKWARD, 1, hides);
@@ -156,7 +165,9 @@ static void emit_population(const struct spp_comm_context *c, const struct popul
 static void emit_tied_embedding(const struct spp_comm_context *c, int64_t grad_bytes) {
   if (c->g->pp == 1 || !c->job->arch->tied || !trains_all(c->job) || (!c->stage->first && !c->stage->last))
     return;
-  int64_t bytes = spp_sat_mul(spp_sums_dense(&c->job->sums.embedding, c->g->tp), grad_bytes);
+  int64_t elements = spp_sums_dense(&c->job->sums.embedding, c->g->tp);
+  if (goes_by_unit(c)) elements /= c->g->shard_group; /* the ranks' shards of it */
+  int64_t bytes = spp_sat_mul(elements, grad_bytes);
   struct spp_comm_op op = {.op = SPP_ALL_REDUCE,
                            .what = "tied embedding gradients",
                            .group = SPP_GROUP_PP,

@@ -99,20 +99,39 @@ static void emit_ends(const struct spp_comm_context *c) {
             NULL); /* maximum, target logit, sum of exponentials */
 }
 
-/* Gradients of norms and router, computed from a shard of the tokens each: summed over tp once a step. */
-static void emit_norm_gradients(const struct spp_comm_context *c) {
-  if (!c->layout->megatron_sp || !c->trains || c->job->method == SPP_METHOD_LORA ||
-      c->job->method == SPP_METHOD_QLORA)
-    return;
-  int64_t elements = c->stage->last ? c->job->sums.other.norm : 0;
-  for (int k = 0; k < c->job->arch->kind_count; k++)
-    elements += c->stage->kind_layers[k] * c->job->sums.kinds[k].norm;
+/* Elements whose gradient each rank has a part of: norms and router see a shard of the tokens under sequence
+ * parallelism, norms of q and k the heads of one rank always (NVIDIA/Megatron-LM
+ * distributed/finalize_model_grads.py). */
+static int64_t partial_elements(const struct spp_comm_context *c, const struct spp_weight_sums *s) {
+  return s->head_norm + (c->layout->megatron_sp ? s->norm : 0);
+}
+
+static void emit_norm_sum(const struct spp_comm_context *c, int64_t elements, enum spp_per per,
+                          enum spp_pass pass, int64_t count) {
   int grad = c->job->grads_bytes == SPP_UNSET ? c->job->framework->states[c->layout->zero].grad_bytes
                                               : c->job->grads_bytes;
-  struct spp_comm_op op =
-      tp_op(c, SPP_ALL_REDUCE, "norm gradients", spp_sat_mul(elements, grad), SPP_PER_STEP);
+  struct spp_comm_op op = tp_op(c, SPP_ALL_REDUCE, "norm gradients", spp_sat_mul(elements, grad), per);
   op.overlap = SPP_OVERLAP_NONE;
-  emit_pass(c, op, SPP_PASS_STEP, 1, NULL);
+  emit_pass(c, op, pass, count, NULL);
+}
+
+/* Summed over tp once a step; before a unit's gradients are scattered where that happens in every backward.
+ */
+static void emit_norm_gradients(const struct spp_comm_context *c) {
+  const struct spp_model_sums *sums = &c->job->sums;
+  int64_t outer = c->stage->last ? partial_elements(c, &sums->other) : 0, elements = outer;
+  bool by_unit = c->job->framework->sharding == SPP_SHARDING_UNITS &&
+                 c->job->framework->states[c->layout->zero].shard_grads;
+  if (!c->trains || c->job->method == SPP_METHOD_LORA || c->job->method == SPP_METHOD_QLORA) return;
+  for (int k = 0; k < c->job->arch->kind_count; k++) {
+    int64_t layers = c->stage->kind_layers[k], each = partial_elements(c, &sums->kinds[k]);
+    elements += layers * each;
+    if (by_unit) emit_norm_sum(c, each, SPP_PER_LAYER, SPP_PASS_BACKWARD, layers * c->g->m);
+  }
+  if (by_unit)
+    emit_norm_sum(c, outer, SPP_PER_MICRO_BATCH, SPP_PASS_BACKWARD, c->g->m);
+  else
+    emit_norm_sum(c, elements, SPP_PER_STEP, SPP_PASS_STEP, 1);
 }
 
 void spp_comm_emit_tensor_parallel(const struct spp_comm_context *c) {

@@ -43,5 +43,8 @@ struct spp_stage {
 };
 void spp_stage_resolve(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
                        int64_t index, struct spp_stage *stage);
+/* Layers of one of a stage's vpp chunks; *first: where they begin in the model. */
+int64_t spp_stage_chunk(const struct spp_job *job, const struct spp_layout *layout, int64_t stage, int64_t chunk,
+                        int64_t *first);
 
 #endif

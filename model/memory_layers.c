@@ -28,6 +28,14 @@ static const unsigned rerunning[SPP_BLOCK_COUNT] = {
     [SPP_BLOCK_MLP] = MLP,
 };
 
+/* Where each tensor is freed at its last use and made again when backward reaches its block. */
+static const unsigned remade[SPP_BLOCK_COUNT] = {
+    [SPP_BLOCK_NORM1] = TEXT_BACKWARD,
+    [SPP_BLOCK_ATTENTION] = ATTENTION,
+    [SPP_BLOCK_NORM2] = MLP | NORM,
+    [SPP_BLOCK_MLP] = FORWARD | MLP,
+};
+
 static void add_item(struct spp_memory_sum *sum, const struct spp_kept *k, unsigned live, int64_t copies) {
   if (copies > 0) spp_memory_add(sum, k->tensor, live, k->dtype, k->rows, k->cols, copies);
 }
@@ -45,13 +53,14 @@ static unsigned waiting(const struct spp_memory_stage *s) {
 static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_list *list, int64_t layers,
                      unsigned dropped, bool running_here, struct spp_memory_sum *sum) {
   int64_t copies = spp_memory_in_flight(s->stage, layers);
+  const unsigned *made = s->view->job->framework->sharding == SPP_SHARDING_UNITS ? remade : rerunning;
   unsigned rest = waiting(s);
   if (layers <= 0) return;
   for (int i = 0; i < list->count; i++) {
     const struct spp_kept *k = &list->items[i];
     bool again = (k->modules & (dropped | SPP_RC_ALWAYS)) != 0;
     if (!again) add_item(sum, k, rest, running_here ? copies - 1 : copies);
-    if (running_here) add_item(sum, k, again ? rerunning[k->block] : running[k->block] | LOSS, 1);
+    if (running_here) add_item(sum, k, again ? made[k->block] : running[k->block] | LOSS, 1);
   }
 }
 

@@ -28,7 +28,9 @@ enum {
   MLP = 1 << SPP_MOMENT_BACKWARD_MLP,
   NORM = 1 << SPP_MOMENT_BACKWARD_NORM,
   ATTENTION = 1 << SPP_MOMENT_BACKWARD_ATTENTION,
-  BACKWARD = MLP | NORM | ATTENTION
+  BACKWARD = MLP | NORM | ATTENTION,
+  EMBEDDING = 1 << SPP_MOMENT_BACKWARD_VISION, /* last of a backward pass */
+  PASS = FORWARD | LOSS | BACKWARD | EMBEDDING
 };
 
 struct units_view {
@@ -57,9 +59,12 @@ static int64_t elements(const struct spp_state_counts *c) {
 void spp_memory_add_units(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   const struct units_view u = view_of(s, sum);
-  int64_t layer = elements(&s->unit), tail = spp_sat_add(elements(&v->head), elements(&v->other));
+  int64_t layer = elements(&s->unit), embedding = elements(&v->embedding);
+  int64_t tail = spp_sat_add(elements(spp_memory_head(v)), elements(&v->other));
   if (v->regime.shard_weights) add(&u, &gathered, FORWARD | BACKWARD, layer, 1, 1);
   if (v->regime.shard_grads) add(&u, &unit_grads, BACKWARD, layer, 1, 1);
+  if (s->stage->first && v->regime.shard_weights) add(&u, &gathered, EMBEDDING, embedding, 1, 1);
+  if (s->stage->first && v->regime.shard_grads) add(&u, &unit_grads, EMBEDDING, embedding, 1, 1);
   if (!s->stage->last) return;
   if (v->regime.shard_weights) add(&u, &gathered, LOSS, tail, 1, 1);
   if (v->regime.shard_grads) add(&u, &unit_grads, LOSS, tail, 1, 1);
@@ -81,9 +86,10 @@ static void add_stream(const struct units_view *u, bool again) {
   unsigned made = FORWARD | (again ? (unsigned)MLP : 0u);
   add(u, &stream, made, u->g->tokens, h, 1);
   if (u->stream_cut) add(u, &stream, made, u->g->stream_tokens, h, 1);
-  add(u, &residual, BACKWARD, u->g->stream_tokens, h, 1);
+  add(u, &residual, BACKWARD | EMBEDDING, u->g->stream_tokens, h, 1);
   add(u, &norm_grad, NORM, u->g->stream_tokens, h, 1);
-  if (u->stream_cut) add(u, &whole_stream, again ? ATTENTION : MLP | ATTENTION, u->g->tokens, h, 1);
+  if (u->stream_cut)
+    add(u, &whole_stream, again ? ATTENTION | EMBEDDING : MLP | ATTENTION | EMBEDDING, u->g->tokens, h, 1);
 }
 
 static void add_ring(const struct units_view *u, int64_t kv_width) {
@@ -115,16 +121,18 @@ static void add_pipeline(const struct units_view *u) {
   int64_t rounds = spp_sat_mul(g->m, g->vpp), h = u->s->view->job->arch->hidden;
   bool sends = !stage->last || g->vpp > 1, returns = !stage->first || g->vpp > 1;
   if (g->pp == 1) return;
-  if (sends) add(u, &pipe, rounds > 1 ? FORWARD | LOSS | BACKWARD : BACKWARD, g->stream_tokens, h, 1);
-  if (returns && rounds > stage->in_flight_num)
-    add(u, &pipe, FORWARD | LOSS | BACKWARD, g->stream_tokens, h, 1);
+  if (sends) add(u, &pipe, rounds > 1 ? PASS : BACKWARD | EMBEDDING, g->stream_tokens, h, 1);
+  if (returns && rounds > stage->in_flight_num) add(u, &pipe, PASS, g->stream_tokens, h, 1);
 }
 
 void spp_memory_add_unit_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
                                     struct spp_memory_sum *sum) {
   const struct units_view u = view_of(s, sum);
   add_loss(&u);
-  add_stream(&u, s->recomputed[active] > 0 && s->recomputed[active] == s->layers[active]);
+  const struct spp_layout *l = s->view->layout;
+  bool full = s->recomputed[active] > 0 && s->recomputed[active] == s->layers[active];
+  bool mlp = l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & SPP_RC_MLP);
+  add_stream(&u, full || mlp);
   add_attention(&u);
   add_pipeline(&u);
 }

@@ -48,6 +48,7 @@ static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, un
     s->split += w->split == SPP_SPLIT_NONE ? 0 : elements;
     s->replicated += w->split == SPP_SPLIT_NONE ? elements : 0;
     s->norm += w->role == SPP_ROLE_NORM || w->role == SPP_ROLE_ROUTER ? elements : 0;
+    s->head_norm += strcmp(w->name, "q_norm") == 0 || strcmp(w->name, "k_norm") == 0 ? elements : 0;
     s->quantised += quantised ? elements : 0;
   }
   if (lora_targets && lora_targets_weight(w, lora_targets)) add_lora(s, w);

@@ -12,6 +12,7 @@ struct spp_weight_sums {
                          outputs */
   int64_t norm;   /* the part of `replicated` that Megatron sequence parallelism all-reduces over tp: norms,
                      router */
+  int64_t head_norm; /* the part of `replicated` that sees the heads of one rank only: norms of q and k */
   int64_t expert; /* elements divided by ep and etp */
   int64_t
       quantised; /* elements of `split` + `replicated` that QLoRA stores in 4 bits: linears but the head */

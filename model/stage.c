@@ -74,16 +74,20 @@ static void count_kinds(const struct spp_arch *arch, int64_t first, int64_t end,
     stage->kind_layers[arch->kind_of_layer[i]]++;
 }
 
+int64_t spp_stage_chunk(const struct spp_job *job, const struct spp_layout *layout, int64_t stage,
+                        int64_t chunk, int64_t *first) {
+  struct split split = split_make(job, spp_sat_mul(layout->pp, layout->vpp));
+  int64_t piece = stage + chunk * layout->pp;
+  *first = split_first(&split, piece);
+  return spp_max64(split_first(&split, piece + 1) - *first, 0);
+}
+
 void spp_stage_resolve(const struct spp_job *job, const struct spp_layout *layout,
                        const struct spp_geometry *geometry, int64_t index, struct spp_stage *stage) {
   struct spp_stage s = {.index = index, .first = index == 0, .last = index == geometry->pp - 1};
-  int64_t vpp = spp_max64(geometry->vpp, 1);
-  struct split split = split_make(job, spp_sat_mul(geometry->pp, vpp));
-  s.first_layer = split_first(&split, index);
-  for (int64_t chunk = 0; chunk < vpp; chunk++) {
-    int64_t piece = index + chunk * geometry->pp;
-    int64_t first = split_first(&split, piece);
-    count_kinds(job->arch, first, spp_max64(split_first(&split, piece + 1), first), &s);
+  for (int64_t chunk = spp_max64(geometry->vpp, 1); chunk-- > 0;) {
+    int64_t layers = spp_stage_chunk(job, layout, index, chunk, &s.first_layer);
+    count_kinds(job->arch, s.first_layer, s.first_layer + layers, &s);
   }
   resolve_in_flight(layout, geometry, &s);
   if (job->mode == SPP_MODE_INFER) s.in_flight_num = s.in_flight_den = 1;
