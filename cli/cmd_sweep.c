@@ -47,8 +47,8 @@ static enum spp_status refuse(struct spp_diag *diag, const char *text) {
 
 /* Options whose value shapes the job or its layout. */
 static bool can_vary(const struct spp_option *option) {
-  return (option->commands & SPP_CMD_SWEEP) && option->kind != SPP_KIND_FLAG &&
-         option->kind != SPP_KIND_LIST && option->group != SPP_GROUP_OPT_OUTPUT &&
+  return (option->commands & SPP_CMD_SWEEP) && option->type.kind != SPP_KIND_FLAG &&
+         option->type.kind != SPP_KIND_LIST && option->group != SPP_GROUP_OPT_OUTPUT &&
          option->group != SPP_GROUP_OPT_QUESTION;
 }
 
@@ -104,9 +104,9 @@ static enum spp_status read_step(const struct variable *variable, const char *te
   *times = text[0] == 'x';
   if (!*times && text[0] != '+') return refuse(diag, text);
   if (*times) return spp_count_parse(text + 1, "--vary", 2, 1 << 20, step, diag);
-  return variable->option->kind == SPP_KIND_TOKENS
+  return variable->option->type.kind == SPP_KIND_TOKENS
              ? spp_tokens_parse(text + 1, "--vary", 1, INT64_C(1) << 40, step, diag)
-         : variable->option->kind == SPP_KIND_BYTES
+         : variable->option->type.kind == SPP_KIND_BYTES
              ? spp_bytes_parse(text + 1, "--vary", step, diag)
              : spp_count_parse(text + 1, "--vary", 1, INT64_C(1) << 40, step, diag);
 }
@@ -117,8 +117,8 @@ static enum spp_status fill_range(struct spp_cli *cli, struct variable *variable
   int64_t from, to, step;
   bool times;
   enum spp_status status;
-  if (variable->option->kind != SPP_KIND_COUNT && variable->option->kind != SPP_KIND_TOKENS &&
-      variable->option->kind != SPP_KIND_BYTES)
+  if (variable->option->type.kind != SPP_KIND_COUNT && variable->option->type.kind != SPP_KIND_TOKENS &&
+      variable->option->type.kind != SPP_KIND_BYTES)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--vary", "list the values: A,B,C", "%s has no range",
                         variable->option->name);
   if ((status = bound(variable->option, text, (size_t)(colon - text), &from, diag)) != SPP_OK) return status;

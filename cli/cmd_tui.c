@@ -49,7 +49,7 @@ struct owned {
 /* Options that say what to plan; the others are the command line's own business. */
 static bool offered(const struct spp_option *option) {
   return (option->commands & SPP_CMD_TUI) && option->group != SPP_GROUP_OPT_OUTPUT &&
-         option->kind != SPP_KIND_LIST;
+         option->type.kind != SPP_KIND_LIST;
 }
 
 static const struct spp_option *option_of(const char *name, struct spp_diag *diag) {
@@ -68,11 +68,11 @@ static const struct spp_option *option_of(const char *name, struct spp_diag *dia
 
 static enum spp_status store(const struct spp_option *option, const char *text, struct spp_args *args,
                              struct spp_diag *diag) {
-  if (option->kind != SPP_KIND_FLAG) return spp_option_store(option, text, option->name, args, diag);
+  if (option->type.kind != SPP_KIND_FLAG) return spp_option_store(option, text, option->name, args, diag);
   if (*text)
     return spp_diag_set(diag, SPP_ERR_USAGE, option->name, "write it alone", "%s takes no value",
                         option->name);
-  *(int *)((char *)args + option->offset) = option->value;
+  *(int *)((char *)args + option->offset) = option->type.value;
   return SPP_OK;
 }
 
@@ -122,7 +122,7 @@ static const char *choice(void *self, const char *name, int i) {
   const struct spp_option *option = spp_option_find(name);
   int value;
   if (!option || i < 0) return NULL;
-  if (option->word) return option->word(i, &value);
+  if (option->type.word) return option->type.word(i, &value);
   return i < host->lists[option->source].count ? host->lists[option->source].names[i] : NULL;
 }
 
@@ -145,82 +145,13 @@ static enum spp_status list_names(struct host *host, struct spp_diag *diag) {
 
 /* ---- the command line's own words ---- */
 
-static void print_words(const struct spp_option *option, int64_t bits, char *text, size_t size) {
-  const char *word;
-  int value;
-  size_t used = 0;
-  for (int i = 0; (word = option->word(i, &value)) != NULL && used < size; i++)
-    if ((bits & value) == value)
-      used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", word);
-}
-
-/* The value of an option as it could be typed; "" for a flag that is set; false when nobody set it. */
-static bool print_value(const struct spp_option *option, const struct spp_args *args, char *text,
-                        size_t size) {
-  struct spp_args clear;
-  const char *field = (const char *)args + option->offset, *cleared;
-  spp_args_clear(&clear);
-  cleared = (const char *)&clear + option->offset;
-  text[0] = '\0';
-  switch (option->kind) {
-  case SPP_KIND_FLAG:
-    return memcmp(field, cleared, sizeof(int)) != 0 && *(const int *)(const void *)field == option->value;
-  case SPP_KIND_CHOICE:
-    if (memcmp(field, cleared, sizeof(int)) == 0) return false;
-    snprintf(text, size, "%s", spp_option_word(option, spp_option_i64(option, args)));
-    return true;
-  case SPP_KIND_COUNT:
-  case SPP_KIND_TOKENS:
-  case SPP_KIND_BYTES:
-    if (memcmp(field, cleared, sizeof(int64_t)) == 0) return false;
-    snprintf(text, size, "%lld", (long long)spp_option_i64(option, args));
-    return true;
-  case SPP_KIND_WORDS:
-    if (memcmp(field, cleared, sizeof(int64_t)) == 0) return false;
-    print_words(option, spp_option_i64(option, args), text, size);
-    return true;
-  case SPP_KIND_REAL:
-    if (memcmp(field, cleared, sizeof(double)) == 0) return false;
-    snprintf(text, size, "%g", *(const double *)(const void *)field);
-    return true;
-  case SPP_KIND_REALS: {
-    const struct spp_reals *list = (const void *)field;
-    snprintf(text, size, "%g", list->value[0]);
-    return list->count == 1; /* a list goes with several GPU types, which the screen has not */
-  }
-  case SPP_KIND_TEXT:
-    if (!*(const char *const *)(const void *)field) return false;
-    snprintf(text, size, "%s", *(const char *const *)(const void *)field);
-    return true;
-  case SPP_KIND_IMAGE: {
-    const struct spp_image_size *image = (const void *)field;
-    snprintf(text, size, "%lldx%lldx%lld", (long long)image->width, (long long)image->height,
-             (long long)image->count);
-    return image->count > 0;
-  }
-  case SPP_KIND_PART:
-  case SPP_KIND_LIST: break;
-  }
-  return false;
-}
-
-/* Sizes as people write them. */
-static void shorten(const struct spp_option *option, char *text, size_t size) {
-  long long value = option->kind == SPP_KIND_TOKENS ? atoll(text) : 0;
-  if (value > 0 && value % (1 << 20) == 0)
-    snprintf(text, size, "%lldm", value >> 20);
-  else if (value > 0 && value % 1024 == 0)
-    snprintf(text, size, "%lldk", value >> 10);
-}
-
 static const char *initial_words(struct spp_args *args, struct spp_words *words) {
   static const char *const example[][2] = {{"model", "qwen2.5-7b"}, {"seq", "32k"}, {"gpus", "8"}};
   const char *greeting = NULL;
   char text[SPP_WORD_TEXT];
   words->count = 0;
   for (int i = 0; i < spp_option_count; i++) {
-    if (!offered(&spp_options[i]) || !print_value(&spp_options[i], args, text, sizeof text)) continue;
-    shorten(&spp_options[i], text, sizeof text);
+    if (!offered(&spp_options[i]) || !spp_option_text(&spp_options[i], args, text, sizeof text)) continue;
     spp_words_set(words, spp_options[i].name, text);
   }
   for (int i = 0; i < 3; i++) {

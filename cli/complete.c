@@ -47,8 +47,8 @@ enum spp_status spp_complete_values(struct spp_cli *cli, const char *name, struc
              near ? near : "");
     return spp_diag_set(diag, SPP_ERR_USAGE, "--complete-values", hint, "unknown option '%.60s'", name);
   }
-  for (int i = 0; option->word && option->word(i, &value); i++)
-    spp_str_addf(out, "%s\n", option->word(i, &value));
+  for (int i = 0; option->type.word && option->type.word(i, &value); i++)
+    spp_str_addf(out, "%s\n", option->type.word(i, &value));
   if ((status = names_of(cli, option->source, &names, &count, diag)) != SPP_OK) return status;
   if (option->source == SPP_VALUES_FRAMEWORK) spp_str_add(out, "any\n");
   for (int i = 0; i < count; i++)

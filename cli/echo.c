@@ -76,10 +76,10 @@ static int64_t field_i64(const void *field, enum field_kind kind) {
 static struct spp_echo number_echo(const struct spp_option *option, int64_t value) {
   struct spp_echo echo = {.key = option->key, .kind = SPP_ECHO_NULL, .i64 = value};
   if (value < 0) return echo;
-  echo.kind = option->kind == SPP_KIND_CHOICE ? SPP_ECHO_TEXT
-              : option->kind == SPP_KIND_FLAG ? SPP_ECHO_BOOL
-                                              : SPP_ECHO_I64;
-  if (option->kind == SPP_KIND_CHOICE) echo.text = spp_option_word(option, value);
+  echo.kind = option->type.kind == SPP_KIND_CHOICE ? SPP_ECHO_TEXT
+              : option->type.kind == SPP_KIND_FLAG ? SPP_ECHO_BOOL
+                                                   : SPP_ECHO_I64;
+  if (option->type.kind == SPP_KIND_CHOICE) echo.text = spp_value_word(&option->type, value);
   return echo;
 }
 
@@ -89,12 +89,12 @@ static struct spp_echo echo_words(struct spp_cli *cli, const struct spp_option *
   const char *word;
   int value;
   if (!words) return (struct spp_echo){.key = option->key};
-  for (int i = 0; i < 32 && (word = option->word(i, &value)) != NULL; i++)
+  for (int i = 0; i < 32 && (word = option->type.word(i, &value)) != NULL; i++)
     if ((unsigned)value == (unsigned)bits) { /* one word says it all */
       words[0] = word, echo.text_count = 1;
       return echo;
     }
-  for (int i = 0; i < 32 && (word = option->word(i, &value)) != NULL; i++)
+  for (int i = 0; i < 32 && (word = option->type.word(i, &value)) != NULL; i++)
     if ((bits & value) == value && (value & (value - 1)) == 0) words[echo.text_count++] = word;
   return echo;
 }
@@ -108,10 +108,7 @@ static struct spp_echo echo_resolved(struct spp_cli *cli, const struct spp_optio
     if (strcmp(row->option, option->name) != 0 || (row->by_framework && !one_framework) ||
         (row->applies && !row->applies(job)))
       continue;
-    if (option->kind == SPP_KIND_WORDS) { /* every bit: the word "all" has bit 30 alone */
-      int64_t bits = field_i64(field, row->kind);
-      return echo_words(cli, option, bits == UINT32_MAX ? INT64_C(1) << 30 : bits);
-    }
+    if (option->type.kind == SPP_KIND_MASK) return echo_words(cli, option, field_i64(field, row->kind));
     if (row->kind != AS_REAL) return number_echo(option, field_i64(field, row->kind));
     if (*(const double *)field > 0 || row->applies)
       return (struct spp_echo){.key = option->key, .kind = SPP_ECHO_REAL, .real = *(const double *)field};
@@ -129,7 +126,7 @@ static struct spp_echo echo_image(struct spp_cli *cli, const struct spp_option *
 static struct spp_echo echo_given(struct spp_cli *cli, const struct spp_option *option) {
   const char *field = (const char *)&cli->args + option->offset;
   struct spp_echo echo = {.key = option->key};
-  switch (option->kind) {
+  switch (option->type.kind) {
   case SPP_KIND_REAL:
     echo.kind = SPP_ECHO_REAL, echo.real = *(const double *)(const void *)field;
     return echo;
@@ -147,7 +144,8 @@ static struct spp_echo echo_given(struct spp_cli *cli, const struct spp_option *
     echo.kind = SPP_ECHO_TEXTS, echo.texts = list->text, echo.text_count = list->count;
     return echo;
   }
-  case SPP_KIND_WORDS: return echo_words(cli, option, spp_option_i64(option, &cli->args));
+  case SPP_KIND_WORDS:
+  case SPP_KIND_MASK: return echo_words(cli, option, spp_option_i64(option, &cli->args));
   case SPP_KIND_IMAGE: return echo_image(cli, option);
   default: return number_echo(option, spp_option_i64(option, &cli->args));
   }
@@ -179,7 +177,7 @@ static bool echo_name(const struct spp_cli *cli, const struct spp_setup *setup,
 /* Somebody gave one, or the program has a default of its own (--objective, --search). */
 static bool has_value(const struct spp_cli *cli, const struct spp_option *option) {
   return spp_cli_set_by(cli, option->name) != SPP_SET_BY_NOBODY ||
-         (option->kind == SPP_KIND_CHOICE && spp_option_i64(option, &cli->args) >= 0);
+         (option->type.kind == SPP_KIND_CHOICE && spp_option_i64(option, &cli->args) >= 0);
 }
 
 enum spp_status spp_setup_report(struct spp_cli *cli, const struct spp_setup *setup,

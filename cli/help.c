@@ -55,15 +55,15 @@ static void option_row(struct spp_table *table, const struct spp_option *option)
   if (option->letter)
     spp_table_cellf(table, "-%c, --%s%s%s", option->letter, option->name, option->arg ? " " : "",
                     option->arg ? option->arg : "");
-  else if (option->kind == SPP_KIND_PART)
+  else if (option->type.kind == SPP_KIND_PART)
     spp_table_cellf(table, "    --%s [%s]", option->name, option->arg);
   else
     spp_table_cellf(table, "    --%s%s%s", option->name, option->arg ? " " : "",
                     option->arg ? option->arg : "");
   used = (size_t)snprintf(text, sizeof text, "%s", option->help);
-  for (int i = 0; option->word && option->word(i, &value) && used < sizeof text; i++)
-    used +=
-        (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : ": ", option->word(i, &value));
+  for (int i = 0; option->type.word && option->type.word(i, &value) && used < sizeof text; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : ": ",
+                             option->type.word(i, &value));
   spp_table_cell(table, text);
 }
 

@@ -35,16 +35,16 @@ static void option(const struct spp_option *row, struct spp_str *out) {
   roff(row->name, out);
   spp_str_add(out, "\\fR");
   if (row->arg) {
-    spp_str_add(out, row->kind == SPP_KIND_PART ? " [\\fI" : " \\fI");
+    spp_str_add(out, row->type.kind == SPP_KIND_PART ? " [\\fI" : " \\fI");
     roff(row->arg, out);
-    spp_str_add(out, row->kind == SPP_KIND_PART ? "\\fR]" : "\\fR");
+    spp_str_add(out, row->type.kind == SPP_KIND_PART ? "\\fR]" : "\\fR");
   }
   spp_str_addc(out, '\n');
   spp_str_addc(out, (char)toupper((unsigned char)row->help[0]));
   roff(row->help + 1, out);
-  for (int i = 0; row->word && row->word(i, &value); i++) {
+  for (int i = 0; row->type.word && row->type.word(i, &value); i++) {
     spp_str_add(out, i ? ", " : ": ");
-    roff(row->word(i, &value), out);
+    roff(row->type.word(i, &value), out);
   }
   spp_str_add(out, ".\n");
 }

@@ -10,6 +10,7 @@
 
 #include "base/strbuf.h"
 #include "base/term.h"
+#include "model/setting.h"
 #include "planner/search.h"
 #include "report/report.h"
 
@@ -30,20 +31,12 @@ enum spp_command_bit {
   SPP_CMD_ALL = (1 << 12) - 1
 };
 
-enum spp_option_kind {
-  SPP_KIND_FLAG,   /* no value; stores row->value in an int */
-  SPP_KIND_CHOICE, /* one word of row->word; int */
-  SPP_KIND_PART,   /* the same, but the value may be left out, which stores row->value; int */
-  SPP_KIND_WORDS,  /* words of row->word joined by commas, or-ed; int64_t */
-  SPP_KIND_COUNT,  /* whole number in [min, max]; int64_t */
-  SPP_KIND_TOKENS, /* 32k, 1m; int64_t */
-  SPP_KIND_BYTES,  /* 80GiB; int64_t */
-  SPP_KIND_REAL,   /* real number in [real_min, real_max]; double */
-  SPP_KIND_REALS,  /* the same, joined by commas; struct spp_reals */
-  SPP_KIND_TEXT,   /* const char *, borrowed from argv, the environment or the arena */
-  SPP_KIND_LIST,   /* text given any number of times; struct spp_texts */
-  SPP_KIND_IMAGE   /* WxH[xN]; struct spp_image_size */
-};
+/* Kinds of values beside those of model/setting.h:
+ *   SPP_KIND_PART   one word that may be left out, which stores type.value; int
+ *   SPP_KIND_REALS  real numbers in [real_min, real_max] joined by commas; struct spp_reals
+ *   SPP_KIND_TEXT   const char *, borrowed from argv, the environment or the arena
+ *   SPP_KIND_LIST   text given any number of times; struct spp_texts
+ *   SPP_KIND_IMAGE  WxH[xN]; struct spp_image_size */
 
 /* What completion offers for a value that is no fixed word. */
 enum spp_value_source {
@@ -89,8 +82,6 @@ struct spp_args {
   const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output, *trace;
   struct spp_reals prices; /* USD per GPU-hour: one, or one for each type of --gpu */
   int64_t gpus_per_node;
-  int64_t lora_targets;
-  int loss; /* index into the words of --loss: choices first, then paths */
   struct spp_image_size image;
   int64_t dataset_tokens, dataset_samples;
 
@@ -113,14 +104,9 @@ struct spp_args {
 struct spp_option {
   const char *name; /* long name without dashes */
   char letter;      /* short name, 0 = none */
-  enum spp_option_kind kind;
-  const char *arg;  /* what the value is called in help; NULL for flags */
-  size_t offset;    /* where in struct spp_args */
-  int value;        /* FLAG, PART: what is stored */
-  int64_t min, max; /* COUNT, TOKENS */
-  double real_min, real_max;
-  /* CHOICE, PART, WORDS: word i and the value it stands for; NULL after the last */
-  const char *(*word)(int i, int *value);
+  struct spp_value_type type;
+  const char *arg; /* what the value is called in help; NULL for flags */
+  size_t offset;   /* where in struct spp_args */
   enum spp_value_source source;
   unsigned commands; /* SPP_CMD_* */
   enum spp_option_group group;
@@ -143,12 +129,10 @@ void spp_args_clear(struct spp_args *args);
  * "SPPLAN_SEQ"). */
 enum spp_status spp_option_store(const struct spp_option *option, const char *text, const char *where,
                                  struct spp_args *args, struct spp_diag *diag);
+/* The value of an option as it could be typed, sizes as people write them (32k); "" for a flag that is set.
+ * False when nobody set it, or when it has no text. */
+bool spp_option_text(const struct spp_option *option, const struct spp_args *args, char *text, size_t size);
 /* The current int or int64 value of an option of any whole-number kind. */
 int64_t spp_option_i64(const struct spp_option *option, const struct spp_args *args);
-/* The word of a CHOICE that stands for `value`, or NULL. */
-const char *spp_option_word(const struct spp_option *option, int64_t value);
-/* Splits the words of --loss into a choice and a path (contract: `--loss` takes either); one price is the
- * job's. */
-void spp_args_settle(struct spp_args *args);
 
 #endif

@@ -64,9 +64,9 @@ static void fill_tables(struct getopt_tables *tables) {
   tables->shorts[used++] = ':'; /* tell a missing value from an unknown option */
   for (int i = 0; i < spp_option_count; i++) {
     const struct spp_option *option = &spp_options[i];
-    int has_arg = option->kind == SPP_KIND_FLAG   ? no_argument
-                  : option->kind == SPP_KIND_PART ? optional_argument
-                                                  : required_argument;
+    int has_arg = option->type.kind == SPP_KIND_FLAG   ? no_argument
+                  : option->type.kind == SPP_KIND_PART ? optional_argument
+                                                       : required_argument;
     tables->longs[i] = (struct option){option->name, has_arg, NULL, FIRST_VALUE + i};
     if (!option->letter) continue;
     tables->shorts[used++] = option->letter;
@@ -101,7 +101,7 @@ struct words {
 
 /* `--explain PART`: the next word is the part, unless it is an option or a command. */
 static const char *optional_value(const struct spp_option *option, int argc, char **argv) {
-  if (optarg || option->kind != SPP_KIND_PART) return optarg;
+  if (optarg || option->type.kind != SPP_KIND_PART) return optarg;
   if (optind >= argc || argv[optind][0] == '-' || spp_command_find(argv[optind])) return NULL;
   return argv[optind++];
 }
@@ -190,8 +190,8 @@ static enum spp_status store(struct spp_cli *cli, const struct occurrence *said,
                         cli->command->name, option->name);
   }
   cli->set_by[spp_option_index(option)] = SPP_SET_BY_FLAG;
-  if (option->kind == SPP_KIND_FLAG || (option->kind == SPP_KIND_PART && !said->value)) {
-    *(int *)((char *)&cli->args + option->offset) = option->value;
+  if (option->type.kind == SPP_KIND_FLAG || (option->type.kind == SPP_KIND_PART && !said->value)) {
+    *(int *)((char *)&cli->args + option->offset) = option->type.value;
     return SPP_OK;
   }
   return spp_option_store(option, said->value, where, &cli->args, diag);
@@ -218,6 +218,5 @@ enum spp_status spp_cli_parse(struct spp_cli *cli, int argc, char **argv, struct
     return spp_diag_set(diag, SPP_ERR_USAGE, command_line, "choose one",
                         "--json and --csv exclude each other");
   if (!asks_for_help(&cli->args) && (status = spp_cli_defaults(cli, diag)) != SPP_OK) return status;
-  spp_args_settle(&cli->args);
   return SPP_OK;
 }

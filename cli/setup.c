@@ -146,6 +146,7 @@ static enum spp_status load_hardware(struct spp_cli *cli, struct spp_args *args,
   const char *names[SPP_MAX_MACHINES] = {args->gpu};
   enum spp_status status = SPP_OK;
   int count = 1;
+  if (args->prices.count == 1) args->spec.usd_per_gpu_hour = args->prices.value[0];
   if (args->gpu)
     status = split_gpus(cli, args->gpu, names, &count, diag);
   else
@@ -282,7 +283,6 @@ enum spp_status spp_setup_job(struct spp_cli *cli, struct spp_args *args, unsign
                               struct spp_setup *setup, struct spp_diag *diag) {
   enum spp_status status;
   memset(setup, 0, sizeof *setup);
-  spp_args_settle(args);
   if ((status = check_needs(args, needs, diag)) != SPP_OK) return status;
   if ((status = placed(spp_arch_load(cli->config_dir, args->model, &cli->arena, &args->spec.arch, diag),
                        "model", diag)) != SPP_OK)
@@ -306,7 +306,7 @@ enum spp_status spp_setup_keep(struct spp_args *args, struct spp_diag *diag) {
     for (char *c = name; *c; c++)
       if (*c == '_') *c = '-';
     for (int o = 0; o < spp_option_count; o++) {
-      if (!spp_options[o].layout || spp_options[o].kind == SPP_KIND_FLAG) continue;
+      if (!spp_options[o].layout || spp_options[o].type.kind == SPP_KIND_FLAG) continue;
       names[count++] = spp_options[o].name;
       if (strcmp(spp_options[o].name, name) == 0) option = &spp_options[o];
     }

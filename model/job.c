@@ -20,7 +20,6 @@ void spp_job_spec_clear(struct spp_job_spec *spec) {
                   &spec->kernels,
                   &spec->ring_impl,
                   &spec->loss,
-                  &spec->loss_path,
                   &spec->quant,
                   &spec->packing,
                   &spec->overlap,
@@ -130,8 +129,9 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->attention = (enum spp_attention_impl)or_else(spec->attention, (int)default_attention(f, spec->gpu));
   job->kernels = (enum spp_kernel_style)or_else(spec->kernels, (int)f->kernels);
   job->ring_impl = (enum spp_ring_impl)or_else(spec->ring_impl, (int)f->ring_impl);
-  job->loss = (enum spp_loss_choice)or_else(spec->loss, (int)f->loss_default);
-  job->loss_path_forced = spec->loss_path;
+  bool path = spec->loss >= (int)SPP_LOSS_CHOICE_COUNT;
+  job->loss = (enum spp_loss_choice)or_else(path ? SPP_UNSET : spec->loss, (int)f->loss_default);
+  job->loss_path_forced = path ? spec->loss - (int)SPP_LOSS_CHOICE_COUNT : SPP_UNSET;
   job->quant = (enum spp_quant)or_else(spec->quant, SPP_QUANT_NF4_DOUBLE);
   job->packing = or_else(spec->packing, 0) != 0;
   job->train_embeddings = or_else(spec->train_embeddings, 0) != 0;

@@ -92,7 +92,8 @@ struct spp_job_spec {
   const struct spp_cluster *cluster;
   const struct spp_calib *calib;
   int64_t gpus, seq_tokens, global_batch;
-  int mode, method, optimizer, dtype, kv_dtype, attention, kernels, ring_impl, loss, loss_path;
+  int mode, method, optimizer, dtype, kv_dtype, attention, kernels, ring_impl;
+  int loss; /* enum spp_loss_choice, or SPP_LOSS_CHOICE_COUNT + enum spp_loss_path: that very path */
   int64_t loss_chunk_tokens;
   int64_t lora_rank;
   double lora_dropout; /* negative = unset */

@@ -21,7 +21,7 @@ static bool allows(int64_t fixed, int64_t value) {
 /* ---- jobs: one per loss choice ---- */
 
 static bool loss_is_fixed(const struct spp_job_spec *spec) {
-  return spec->loss != SPP_UNSET || spec->loss_path != SPP_UNSET || spec->mode == SPP_MODE_INFER;
+  return spec->loss != SPP_UNSET || spec->mode == SPP_MODE_INFER;
 }
 
 static enum spp_status add_job(struct spp_space *space, const struct spp_job_spec *spec,

@@ -145,7 +145,7 @@ static const struct {
     {"U027 8k", "model=qwen3-8b framework=ms-swift gpu=h20-96gb seq=8000 gpus=1 zero=3", 0, false},
     {"U029 SP 4",
      "model=llama3-8b framework=ms-swift gpu=rtx-4090 seq=8192 gpus=4 method=lora zero=3 sp=4 "
-     "loss_path=hf-shifted",
+     "loss=hf-shifted",
      0, true},
     {"U062", "model=llama3.1-8b framework=axolotl seq=256k gpus=8 zero=3", 0, false},
     {"U079", "model=qwen2.5-32b framework=deepspeed seq=8192 gpus=2 zero=3 ulysses=2", 0, false},

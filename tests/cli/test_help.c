@@ -136,10 +136,10 @@ static void every_option_row_is_complete(void **state) {
     int value;
     expect_note("--%s", option->name);
     expect_true(option->commands != 0 && option->help && option->help[0]);
-    expect_true((option->kind == SPP_KIND_FLAG) == (option->arg == NULL));
-    expect_true(option->kind != SPP_KIND_CHOICE || option->word(0, &value) != NULL);
-    expect_true(option->kind != SPP_KIND_COUNT || option->min <= option->max);
-    expect_true(option->kind != SPP_KIND_TOKENS || option->min <= option->max);
+    expect_true((option->type.kind == SPP_KIND_FLAG) == (option->arg == NULL));
+    expect_true(option->type.kind != SPP_KIND_CHOICE || option->type.word(0, &value) != NULL);
+    expect_true(option->type.kind != SPP_KIND_COUNT || option->type.min <= option->type.max);
+    expect_true(option->type.kind != SPP_KIND_TOKENS || option->type.min <= option->type.max);
   }
   expect_note("%s", "");
 }

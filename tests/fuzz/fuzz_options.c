@@ -14,9 +14,9 @@ static void check(const struct spp_cli *cli) {
   for (int i = 0; i < spp_option_count; i++) {
     const struct spp_option *option = &spp_options[i];
     if (cli->set_by[i] == SPP_SET_BY_NOBODY) continue;
-    if (option->kind != SPP_KIND_COUNT && option->kind != SPP_KIND_TOKENS) continue;
+    if (option->type.kind != SPP_KIND_COUNT && option->type.kind != SPP_KIND_TOKENS) continue;
     int64_t value = spp_option_i64(option, &cli->args);
-    FUZZ_CHECK(value >= option->min && value <= option->max);
+    FUZZ_CHECK(value >= option->type.min && value <= option->type.max);
   }
 }
 

@@ -226,9 +226,10 @@ static void check_loss(struct spp_json c) {
   spec.arch = &arch;
   spec.seq_tokens = count_of(c, "tokens");
   spec.method = flag_of(c, "head_trained") ? SPP_METHOD_FULL : SPP_METHOD_LORA;
-  spec.loss_path =
+  enum spp_loss_path forced =
       strcmp(path, spp_loss_path_name(SPP_LOSS_HF_FULL)) == 0 ? SPP_LOSS_HF_FULL : SPP_LOSS_SP_16BIT;
-  expect_str(path, spp_loss_path_name((enum spp_loss_path)spec.loss_path));
+  expect_str(path, spp_loss_path_name(forced));
+  spec.loss = (int)SPP_LOSS_CHOICE_COUNT + (int)forced;
   complete(&o, &spec, SPP_RECOMPUTE_NONE);
   spp_predict(&o.job, &o.layout, NULL, &p);
   int64_t explained = 0;
