@@ -146,6 +146,20 @@ static int64_t implied_gpus(const struct spp_request *request) {
   return spp_min64(gpus, 1 << 20);
 }
 
+/* How exactly a size was written: half of its last digit's place. "58.15GiB" is +-0.005 GiB, "49GiB" +-0.5.
+ */
+static double written_tolerance(const char *text) {
+  char one[64] = "1";
+  size_t digits = strspn(text, "0123456789_."), fraction = strcspn(text, ".");
+  int64_t unit = 1;
+  double tolerance = 0.5;
+  snprintf(one + 1, sizeof one - 1, "%s", text + digits);
+  if (spp_bytes_parse(one, "unit", &unit, NULL) != SPP_OK) return 0;
+  for (size_t i = fraction + 1; i < digits; i++)
+    if (text[i] != '_') tolerance /= 10;
+  return tolerance * (double)unit;
+}
+
 static enum spp_status run_alloc(struct spp_cli *cli, struct predicted *p, struct spp_diag *diag) {
   enum spp_status status;
   if (!cli->positional)
@@ -158,8 +172,9 @@ static enum spp_status run_alloc(struct spp_cli *cli, struct predicted *p, struc
   if (cli->args.spec.gpus <= 0) cli->args.spec.gpus = implied_gpus(&cli->args.request);
   if ((status = predict(cli, SPP_NEED_MODEL | SPP_NEED_SEQ, p, diag)) != SPP_OK) return status;
   if (!p->answer.layout) return illegal(p, diag);
-  p->match_count = spp_alloc_explain(&p->job, &p->layout, p->bytes, p->matches,
-                                     cli->args.top > 0 ? (int)spp_min64(cli->args.top, MAX_MATCHES) : 10);
+  int room = cli->args.top > 0 ? (int)spp_min64(cli->args.top, MAX_MATCHES) : 10;
+  p->match_count = spp_alloc_explain_within(&p->job, &p->layout, p->bytes, written_tolerance(cli->positional),
+                                            p->matches, room);
   return spp_answer_give(cli, &(struct spp_answer){p, alloc_text, alloc_json, alloc_csv, NULL}, diag);
 }
 

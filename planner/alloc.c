@@ -98,6 +98,11 @@ void spp_alloc_offer_solved(struct spp_alloc_hunt *hunt, const struct spp_alloc_
 
 int spp_alloc_explain(const struct spp_job *job, const struct spp_layout *layout, int64_t bytes,
                       struct spp_alloc_match *matches, int max) {
+  return spp_alloc_explain_within(job, layout, bytes, spp_alloc_tolerance(bytes), matches, max);
+}
+
+int spp_alloc_explain_within(const struct spp_job *job, const struct spp_layout *layout, int64_t bytes,
+                             double tolerance_bytes, struct spp_alloc_match *matches, int max) {
   struct spp_alloc_hunt *hunt = calloc(1, sizeof *hunt);
   struct spp_ledger *ledger = calloc(1, sizeof *ledger);
   int count = 0;
@@ -105,7 +110,7 @@ int spp_alloc_explain(const struct spp_job *job, const struct spp_layout *layout
     hunt->job = job;
     hunt->layout = layout;
     hunt->asked_bytes = bytes;
-    hunt->tolerance_bytes = spp_alloc_tolerance(bytes);
+    hunt->tolerance_bytes = fmax(256, tolerance_bytes);
     hunt->max = max < SPP_ALLOC_MAX ? max : SPP_ALLOC_MAX;
     spp_geometry_resolve(job, layout, &hunt->geometry);
     spp_alloc_try_families(hunt);

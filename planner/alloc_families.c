@@ -31,7 +31,9 @@ static void offer_entry(struct spp_alloc_hunt *hunt, const struct spp_ledger_ent
   if (entry->cols != 1) match.shape[match.dims++] = entry->cols;
   snprintf(match.when, sizeof match.when, "%s", phase_of(entry->live));
   snprintf(match.why, sizeof match.why, "%s", why);
-  spp_alloc_offer(hunt, &match, entries, 1);
+  /* the context and what the allocator holds back are nobody's one request */
+  bool asked_for = entry->tensor->part != SPP_PART_CONTEXT && entry->tensor->part != SPP_PART_ALLOCATOR;
+  spp_alloc_offer(hunt, &match, entries, asked_for ? 1 : 64);
 }
 
 void spp_alloc_try_ledger(struct spp_alloc_hunt *hunt, struct spp_ledger *ledger) {
@@ -105,7 +107,9 @@ static void try_rows(struct spp_alloc_hunt *hunt, const struct row_family *famil
            "%s tokens x %s x %lld B: %.2f times the %lld tokens a rank should hold",
            spp_int_print(match.shape[0], count), columns, (long long)element,
            (double)match.shape[0] / (double)expected, (long long)expected);
-  spp_alloc_offer_solved(hunt, &match, chance, family->prior * 2);
+  /* a count that nobody knows of is a weaker reason than one the job states, and ever weaker as it grows */
+  double beyond = fmax(1, (double)match.shape[0] / (double)expected / 8);
+  spp_alloc_offer_solved(hunt, &match, chance, family->prior * 6 * beyond);
 }
 
 static void try_token_rows(struct spp_alloc_hunt *hunt) {
@@ -131,6 +135,11 @@ static void try_token_rows(struct spp_alloc_hunt *hunt) {
   if (g->q_width != arch->hidden) try_rows(hunt, &q, g->q_width);
 }
 
+/* Training keeps no KV cache; GRPO's rollouts do. */
+static double cache_prior(enum spp_mode mode) {
+  return mode == SPP_MODE_INFER ? 1 : mode == SPP_MODE_GRPO ? 4 : 256;
+}
+
 /* All layers' inputs together, and the KV cache: layers x tokens x width. */
 static void try_stacks(struct spp_alloc_hunt *hunt) {
   const struct spp_arch *arch = hunt->job->arch;
@@ -154,11 +163,18 @@ static void try_stacks(struct spp_alloc_hunt *hunt) {
       snprintf(match.why, sizeof match.why, "%lld layers x %s tokens x %s x %lld B: %s",
                (long long)arch->layers, spp_int_print(known[i].tokens, count),
                spp_int_print(match.shape[2], width), (long long)spp_dtype_bytes(dtype), known[i].words);
-      spp_alloc_offer(hunt, &match, 3.0 * known_count,
-                      kind == 0                           ? 2
-                      : hunt->job->mode == SPP_MODE_INFER ? 1
-                                                          : 4);
+      spp_alloc_offer(hunt, &match, 3.0 * known_count, kind == 0 ? 2 : cache_prior(hunt->job->mode));
     }
+}
+
+/* How unlikely a dense square is in this job. Megatron's data loader makes a mask of bytes from one of fp32;
+ * eager and sdpa attention take one in the type they compute in; scores are kept by eager attention alone. */
+static double square_prior(const struct spp_job *job, bool scores, enum spp_dtype dtype) {
+  static const double rare = 64; /* somebody else's settings */
+  bool dense = job->attention == SPP_ATTN_EAGER || job->attention == SPP_ATTN_SDPA;
+  if (scores) return job->attention == SPP_ATTN_EAGER ? 2 : rare;
+  if (job->framework->sharding == SPP_SHARDING_MEGATRON) return dtype == SPP_DTYPE_BF16 ? rare : 1;
+  return dense ? 1 : rare;
 }
 
 /* Dense attention masks and scores: tokens x tokens, once or per head. */
@@ -166,21 +182,21 @@ static void try_squares(struct spp_alloc_hunt *hunt) {
   static const enum spp_dtype dtypes[] = {SPP_DTYPE_BOOL, SPP_DTYPE_BF16, SPP_DTYPE_FP32};
   const struct spp_geometry *g = &hunt->geometry;
   char count[32];
-  for (int heads = 0; heads < 2; heads++)
+  for (int scores = 0; scores < 2; scores++)
     for (size_t d = 0; d < 3; d++) {
-      if (heads && dtypes[d] == SPP_DTYPE_BOOL) continue;
-      int64_t s = g->padded_tokens, copies = heads ? spp_max64(1, g->heads_local / g->su) : 1;
-      struct spp_alloc_match match = {.dims = heads ? 3 : 2, .dtype = dtypes[d]};
+      if (scores && dtypes[d] == SPP_DTYPE_BOOL) continue;
+      int64_t s = g->padded_tokens, copies = scores ? spp_max64(1, g->heads_local / g->su) : 1;
+      struct spp_alloc_match match = {.dims = scores ? 3 : 2, .dtype = dtypes[d]};
       match.shape[0] = copies;
-      match.shape[heads] = match.shape[heads + 1] = s;
+      match.shape[scores] = match.shape[scores + 1] = s;
       match.bytes = spp_sat_mul(spp_sat_mul(s, s), copies * spp_dtype_bytes(dtypes[d]));
-      snprintf(match.tensor, sizeof match.tensor, "%s", heads ? "attention scores" : "attention mask");
-      snprintf(match.when, sizeof match.when, "%s", heads ? "forward" : "data loading");
+      snprintf(match.tensor, sizeof match.tensor, "%s", scores ? "attention scores" : "attention mask");
+      snprintf(match.when, sizeof match.when, "%s", scores ? "forward" : "data loading");
       snprintf(match.why, sizeof match.why, "%s x %s tokens x %lld B%s", spp_int_print(s, count), count,
                (long long)(copies * spp_dtype_bytes(dtypes[d])),
-               heads ? ": eager attention keeps them; flash attention never does"
-                     : ": a dense mask; causal needs none");
-      spp_alloc_offer(hunt, &match, 5, heads ? 2 : 1);
+               scores ? ": eager attention keeps them; flash attention never does"
+                      : ": a dense mask; causal needs none");
+      spp_alloc_offer(hunt, &match, 5, square_prior(hunt->job, scores != 0, dtypes[d]));
     }
 }
 
@@ -253,10 +269,24 @@ static void try_weights(struct spp_alloc_hunt *hunt) {
   }
 }
 
+/* NVIDIA/nccl#2363: on B300 NCCL 2.28.9 takes 512 MiB for a process group, one of a single rank too. Parts of
+ * before Blackwell (compute capability 10) do not. */
+static void try_communicators(struct spp_alloc_hunt *hunt) {
+  struct spp_alloc_match match = {.dims = 1, .dtype = SPP_DTYPE_INT8, .bytes = INT64_C(512) << 20};
+  if (!hunt->job->gpu || hunt->job->gpu->compute_capability < 100) return;
+  match.shape[0] = match.bytes;
+  snprintf(match.tensor, sizeof match.tensor, "NCCL communicator");
+  snprintf(match.when, sizeof match.when, "always");
+  snprintf(match.why, sizeof match.why,
+           "what one process group takes here, one of a single rank too (NCCL 2.28.9)");
+  spp_alloc_offer(hunt, &match, 1, 1);
+}
+
 void spp_alloc_try_families(struct spp_alloc_hunt *hunt) {
   try_token_rows(hunt);
   try_stacks(hunt);
   try_squares(hunt);
   try_states(hunt);
   try_weights(hunt);
+  try_communicators(hunt);
 }

@@ -184,6 +184,22 @@ void spp_text_degrees(const struct spp_report *report, const struct spp_job *job
   if (arch->experts) degree_rows("ep", degrees->ep, degrees->ep_count, style, out);
 }
 
+/* Two decimals, as torch prints what it was asked for: "58.15 GiB". */
+static const char *torch_size(int64_t bytes, char buf[32]) {
+  static const struct {
+    int64_t bytes;
+    const char *name;
+  } units[] = {{INT64_C(1) << 30, "GiB"}, {INT64_C(1) << 20, "MiB"}, {INT64_C(1) << 10, "KiB"}};
+  char digits[32];
+  for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    if (bytes < units[i].bytes) continue;
+    snprintf(buf, 32, "%s %s", spp_decimal_fixed((double)bytes / (double)units[i].bytes, 2, digits),
+             units[i].name);
+    return buf;
+  }
+  return spp_bytes_print(bytes, buf);
+}
+
 static void alloc_row(struct spp_table *table, const struct spp_alloc_match *match,
                       const struct spp_text_style *style) {
   char size[32], ratio[32], shape[96] = "";
@@ -192,7 +208,8 @@ static void alloc_row(struct spp_table *table, const struct spp_alloc_match *mat
     used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld", d ? " x " : "",
                              (long long)match->shape[d]);
   spp_table_cell(table, spp_decimal_fixed(match->ratio, 3, ratio));
-  spp_table_cell(table, spp_bytes_print(match->bytes, size));
+  spp_table_cell(table, style->width < NARROW ? spp_bytes_print(match->bytes, size)
+                                              : torch_size(match->bytes, size));
   spp_table_cellf(table, "%s %s", shape, spp_dtype_name(match->dtype));
   if (style->width >= NARROW) spp_table_cell(table, match->when);
   spp_table_cellf(table, "%s: %s", match->tensor, match->why);
@@ -206,8 +223,7 @@ void spp_text_alloc(const struct spp_report *report, const struct spp_predict_re
   char size[32], exact[32];
   struct spp_table table;
   spp_text_headline(report, job->job, style, out);
-  spp_str_addf(out, "%s (%s bytes) is nearest to\n\n", spp_bytes_print(bytes, size),
-               spp_int_print(bytes, exact));
+  spp_str_addf(out, "%s (%s bytes) is nearest to\n\n", torch_size(bytes, size), spp_int_print(bytes, exact));
   spp_table_init(&table, style->width < NARROW ? "rrll" : "rrlll");
   spp_table_header(&table, style->width < NARROW ? narrow : wide);
   for (int i = 0; i < count; i++)
