@@ -105,7 +105,9 @@ static enum spp_status predict(struct spp_cli *cli, unsigned needs, struct predi
   }
   p->style = spp_setup_style(cli);
   p->explain = cli->args.explain;
-  return spp_setup_report(cli, &setup, &p->job, true, &p->report, diag);
+  status = spp_setup_report(cli, &setup, &p->job, true, &p->report, diag);
+  if (status != SPP_OK || !p->answer.prediction) return status;
+  return spp_setup_idle(cli, &p->job, &p->layout, &p->report, diag);
 }
 
 static enum spp_status run_predict(struct spp_cli *cli, struct predicted *p, struct spp_diag *diag) {

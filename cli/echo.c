@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/idle.h"
 #include "cli/setup.h"
 #include "model/job.h"
 
@@ -180,6 +181,16 @@ static bool has_value(const struct spp_cli *cli, const struct spp_option *option
          (option->type.kind == SPP_KIND_CHOICE && spp_option_i64(option, &cli->args) >= 0);
 }
 
+enum spp_status spp_setup_idle(struct spp_cli *cli, const struct spp_job *job,
+                               const struct spp_layout *layout, struct spp_report *report,
+                               struct spp_diag *diag) {
+  struct spp_advice *idle = spp_arena_array(&cli->arena, SPP_MAX_ADVICE, sizeof *idle);
+  if (!idle) return spp_diag_oom(diag);
+  report->idle_count = spp_idle_options(cli, job, layout, idle, SPP_MAX_ADVICE);
+  report->idle = idle;
+  return SPP_OK;
+}
+
 enum spp_status spp_setup_report(struct spp_cli *cli, const struct spp_setup *setup,
                                  const struct spp_job *job, bool one_framework, struct spp_report *report,
                                  struct spp_diag *diag) {
@@ -203,5 +214,5 @@ enum spp_status spp_setup_report(struct spp_cli *cli, const struct spp_setup *se
       .dataset_tokens = cli->args.dataset_tokens,
       .dataset_samples = cli->args.dataset_samples,
   };
-  return SPP_OK;
+  return job ? spp_setup_idle(cli, job, NULL, report, diag) : SPP_OK;
 }

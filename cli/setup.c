@@ -214,6 +214,9 @@ static enum spp_status read_documents(struct spp_cli *cli, struct spp_args *args
   size_t size;
   char *text;
   if (!args->doc_lengths) return SPP_OK;
+  if (args->spec.packing == 0)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--no-packing", "leave out one of the two",
+                        "--doc-lengths are those of packed documents");
   if (args->spec.seq_tokens <= 0)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--doc-lengths", "give --seq",
                         "documents are packed into sequences of a known length");

@@ -39,4 +39,9 @@ enum spp_status spp_setup_report(struct spp_cli *cli, const struct spp_setup *se
                                  const struct spp_job *job, bool one_framework, struct spp_report *report,
                                  struct spp_diag *diag);
 
+/* Options that the job, or the job under `layout`, has no use for are said in the report's warnings. */
+enum spp_status spp_setup_idle(struct spp_cli *cli, const struct spp_job *job,
+                               const struct spp_layout *layout, struct spp_report *report,
+                               struct spp_diag *diag);
+
 #endif

@@ -1,6 +1,7 @@
 #include "report/facts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/num.h"
 
@@ -45,6 +46,13 @@ double spp_fact_epoch_s(const struct spp_report *report, const struct spp_job *j
   if (report->dataset_samples > 0 && prediction->time.samples_per_s > 0)
     return (double)report->dataset_samples / prediction->time.samples_per_s;
   return 0;
+}
+
+int spp_fact_warnings(const struct spp_report *report, const struct spp_plan *plan, struct spp_advice *advice,
+                      int max) {
+  int count = (int)spp_min64(report->idle_count, max);
+  if (count > 0) memcpy(advice, report->idle, (size_t)count * sizeof *advice);
+  return plan ? count + spp_advise_warnings(plan, advice + count, max - count) : count;
 }
 
 int spp_fact_assumed(const struct spp_report *report, const struct spp_plan *plan, struct spp_advice *advice,

@@ -23,6 +23,9 @@ int spp_fact_common_kind(const struct spp_arch *arch);
 /* Seconds for one pass over the data set named in the report; 0 when none was. */
 double spp_fact_epoch_s(const struct spp_report *report, const struct spp_job *job,
                         const struct spp_prediction *prediction);
+/* Options without effect, then what is to be feared of the plan (may be NULL). */
+int spp_fact_warnings(const struct spp_report *report, const struct spp_plan *plan, struct spp_advice *advice,
+                      int max);
 /* What nobody said: the planner's list after the GPU this machine was taken to have. */
 int spp_fact_assumed(const struct spp_report *report, const struct spp_plan *plan, struct spp_advice *advice,
                      int max);

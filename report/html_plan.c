@@ -254,7 +254,7 @@ void spp_html_plan(const struct spp_html_report *r, struct spp_str *out) {
   spp_html_open(out, "spplan report");
   head(r, plan, out);
   verdict(plan, out);
-  advice(out, "Warnings", items, spp_advise_warnings(plan, items, SPP_MAX_ADVICE));
+  advice(out, "Warnings", items, spp_fact_warnings(r->report, plan, items, SPP_MAX_ADVICE));
   memory(r, plan, out);
   tensors(r->ledger, out);
   step(r, plan, out);

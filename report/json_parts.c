@@ -285,8 +285,13 @@ static void advice_list(struct spp_jo *jo, const char *key, const struct spp_adv
   spp_jo_end(jo);
 }
 
+void spp_jp_warnings(struct spp_jo *jo, const struct spp_report *report) {
+  struct spp_advice advice[SPP_MAX_ADVICE];
+  advice_list(jo, "warnings", advice, spp_fact_warnings(report, NULL, advice, SPP_MAX_ADVICE));
+}
+
 void spp_jp_words(struct spp_jo *jo, const struct spp_report *report, const struct spp_plan *plan) {
   struct spp_advice advice[SPP_MAX_ADVICE];
-  advice_list(jo, "warnings", advice, plan ? spp_advise_warnings(plan, advice, SPP_MAX_ADVICE) : 0);
+  advice_list(jo, "warnings", advice, spp_fact_warnings(report, plan, advice, SPP_MAX_ADVICE));
   advice_list(jo, "assumed", advice, plan ? spp_fact_assumed(report, plan, advice, SPP_MAX_ADVICE) : 0);
 }

@@ -20,6 +20,8 @@ void spp_jp_cost(struct spp_jo *jo, const struct spp_time *time);
 void spp_jp_plan(struct spp_jo *jo, const struct spp_report *report, const struct spp_plan *plan);
 /* Same keys, all null: a row that is not legal. */
 void spp_jp_no_plan(struct spp_jo *jo);
+/* "warnings":[…] of an answer that is no plan: options without effect. */
+void spp_jp_warnings(struct spp_jo *jo, const struct spp_report *report);
 /* "warnings":[…] and "assumed":[…] of a plan; empty arrays when plan is NULL. */
 void spp_jp_words(struct spp_jo *jo, const struct spp_report *report, const struct spp_plan *plan);
 

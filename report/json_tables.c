@@ -48,6 +48,7 @@ void spp_json_compare(const struct spp_report *report, const struct spp_compare_
     spp_jo_end(&jo);
   }
   spp_jo_end(&jo);
+  spp_jp_warnings(&jo, report);
   close_all(&jo, out);
 }
 
@@ -106,6 +107,7 @@ void spp_json_degrees(const struct spp_report *report, const struct spp_job *job
   degree_list(&jo, "tp", degrees->tp, degrees->tp_count, false);
   degree_list(&jo, "ep", degrees->ep, degrees->ep_count, false);
   spp_jp_model(&jo, job);
+  spp_jp_warnings(&jo, report);
   close_all(&jo, out);
 }
 
@@ -131,6 +133,7 @@ void spp_json_alloc(const struct spp_report *report, int64_t bytes, const struct
     spp_jo_end(&jo);
   }
   spp_jo_end(&jo);
+  spp_jp_warnings(&jo, report);
   close_all(&jo, out);
 }
 

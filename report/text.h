@@ -66,7 +66,9 @@ void spp_text_epoch_line(const struct spp_report *report, const struct spp_job *
                          const struct spp_prediction *prediction, const struct spp_text_style *style,
                          struct spp_str *out);
 /* warnings, assumed and run: the foot of plan and predict. */
-void spp_text_warnings(const struct spp_plan *plan, const struct spp_text_style *style, struct spp_str *out);
+/* plan may be NULL: options without effect alone. */
+void spp_text_warnings(const struct spp_report *report, const struct spp_plan *plan,
+                       const struct spp_text_style *style, struct spp_str *out);
 void spp_text_assumed(const struct spp_report *report, const struct spp_plan *plan,
                       const struct spp_text_style *style, struct spp_str *out);
 /* The launch command, wrapped with backslashes so that it can be pasted; a long one only when verbose. */

@@ -233,10 +233,12 @@ void spp_text_epoch_line(const struct spp_report *report, const struct spp_job *
   spp_para_end(&para);
 }
 
-void spp_text_warnings(const struct spp_plan *plan, const struct spp_text_style *style, struct spp_str *out) {
+void spp_text_warnings(const struct spp_report *report, const struct spp_plan *plan,
+                       const struct spp_text_style *style, struct spp_str *out) {
   struct spp_advice advice[SPP_MAX_ADVICE];
-  int count = spp_advise_warnings(plan, advice, SPP_MAX_ADVICE);
-  spp_text_advice(style, "warning", SPP_TONE_WARN, advice, count, style->verbose ? SPP_MAX_ADVICE : 4, out);
+  int count = spp_fact_warnings(report, plan, advice, SPP_MAX_ADVICE);
+  spp_text_advice(style, "warning", SPP_TONE_WARN, advice, count,
+                  style->verbose ? SPP_MAX_ADVICE : 4 + report->idle_count, out);
 }
 
 void spp_text_assumed(const struct spp_report *report, const struct spp_plan *plan,

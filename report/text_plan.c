@@ -247,7 +247,7 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   spp_text_memory_bar(&plan->prediction.memory, style, out);
   spp_text_comm_line(&plan->layout, &plan->prediction.comm, style, out);
   spp_text_epoch_line(report, &plan->job, &plan->prediction, style, out);
-  spp_text_warnings(plan, style, out);
+  spp_text_warnings(report, plan, style, out);
   advice(plan, style, out);
   others_line(answer, style, out);
   trade_line(answer->search, style, out);
@@ -279,7 +279,7 @@ static void miss(const struct spp_report *report, const struct spp_plan_report *
   layout_line(plan, style, out);
   if (style->quiet) return;
   spp_text_memory_bar(memory, style, out);
-  spp_text_warnings(plan, style, out);
+  spp_text_warnings(report, plan, style, out);
   spp_text_advice(
       style, "next", SPP_TONE_PLAIN,
       (struct spp_advice[]){

@@ -67,6 +67,7 @@ void spp_text_compare(const struct spp_report *report, const struct spp_compare_
   struct spp_table table;
   char seq[32], line[200];
   if (any) spp_text_headline(report, &any->plan.job, style, out);
+  spp_text_warnings(report, NULL, style, out);
   spp_str_addc(out, '\n');
   spp_table_init(&table, style->width < NARROW ? "rrl" : "lrrrrl");
   spp_table_header(&table, style->width < NARROW ? narrow : wide);
@@ -167,7 +168,6 @@ void spp_text_degrees(const struct spp_report *report, const struct spp_job *job
                       struct spp_str *out) {
   const struct spp_arch *arch = job->arch;
   struct spp_para para;
-  (void)report;
   spp_para_begin(&para, style, NULL, out);
   spp_para_item(&para, SPP_TONE_TITLE, "%s", arch->display);
   spp_para_item(&para, SPP_TONE_PLAIN, "%lld heads, %lld KV heads", (long long)arch->heads,
@@ -176,6 +176,7 @@ void spp_text_degrees(const struct spp_report *report, const struct spp_job *job
   if (job->gpus > 0) spp_para_item(&para, SPP_TONE_PLAIN, "%lld GPUs", (long long)job->gpus);
   spp_para_item(&para, SPP_TONE_PLAIN, "%s", job->framework->display);
   spp_para_end(&para);
+  spp_text_warnings(report, NULL, style, out);
   spp_text_line(style, NULL, SPP_TONE_DIM,
                 "legal degrees (Ulysses x ring where the framework splits), and the rule against the others",
                 out);
@@ -223,6 +224,7 @@ void spp_text_alloc(const struct spp_report *report, const struct spp_predict_re
   char size[32], exact[32];
   struct spp_table table;
   spp_text_headline(report, job->job, style, out);
+  spp_text_warnings(report, NULL, style, out);
   spp_str_addf(out, "%s (%s bytes) is nearest to\n\n", torch_size(bytes, size), spp_int_print(bytes, exact));
   spp_table_init(&table, style->width < NARROW ? "rrll" : "rrlll");
   spp_table_header(&table, style->width < NARROW ? narrow : wide);

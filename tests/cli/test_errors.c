@@ -39,6 +39,10 @@ static const struct bad {
     {"degrees --model qwen7b --find max-seq", 2, "'degrees' has no option --find"},
     {"predict --model qwen7b --vary seq=1k:2k", 2, "'predict' has no option --vary"},
     {"list models --json --csv", 2, "--json and --csv exclude each other"},
+    /* what contradicts itself */
+    {"predict --model qwen7b --seq 8k --gpus 8 --no-packing --doc-lengths docs.txt", 2,
+     "--doc-lengths are those of packed documents: --no-packing"},
+    {"predict --model qwen7b --seq 8k --gpus 8 --image 640x480", 2, "has no vision tower: --image"},
     /* what must be there */
     {"predict --model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb", 2,
      "'predict' takes one GPU type"},

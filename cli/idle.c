@@ -1,0 +1,164 @@
+#include "cli/idle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+
+/* ---- by the job alone ---- */
+
+static bool has_adapters(const struct spp_job *job) {
+  return job->mode != SPP_MODE_INFER && (job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA);
+}
+static bool is_quantised(const struct spp_job *job) {
+  return job->method == SPP_METHOD_QLORA;
+}
+static bool is_projected(const struct spp_job *job) {
+  return job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
+}
+static bool has_groups(const struct spp_job *job) {
+  return job->mode == SPP_MODE_GRPO;
+}
+static bool has_kv_cache(const struct spp_job *job) {
+  return job->mode == SPP_MODE_GRPO || job->mode == SPP_MODE_INFER;
+}
+static bool trains(const struct spp_job *job) {
+  return job->mode != SPP_MODE_INFER;
+}
+static bool sees(const struct spp_job *job) {
+  return job->arch->vision.kind != SPP_VISION_NONE;
+}
+
+static const struct {
+  const char *option;
+  bool (*used)(const struct spp_job *job);
+  const char *needs;
+} by_job[] = {
+    {"lora-rank", has_adapters, "only --method lora and qlora train adapters"},
+    {"lora-dropout", has_adapters, "only --method lora and qlora train adapters"},
+    {"lora-targets", has_adapters, "only --method lora and qlora train adapters"},
+    {"quant", is_quantised, "only --method qlora quantises the frozen weights"},
+    {"galore-rank", is_projected, "only --method galore and q-galore project gradients"},
+    {"kv-dtype", has_kv_cache, "training keeps no KV cache; --mode infer and grpo do"},
+    {"completions", has_groups, "only --mode grpo samples completions"},
+    {"optimizer", trains, "inference has no optimizer"},
+    {"grads-dtype", trains, "inference makes no gradients"},
+    {"overlap", trains, "inference reduces no gradients"},
+    {"loss-chunk", trains, "inference has no loss"},
+    {"bucket-elements", trains, "inference reduces no gradients"},
+    {"train-vision", sees, "the model has no vision tower"},
+};
+
+/* ---- by trying another value under the layout ---- */
+
+static void other_ring(struct spp_job *job) {
+  job->ring_impl = (enum spp_ring_impl)((job->ring_impl + 1) % SPP_RING_IMPL_COUNT);
+}
+static void other_chunk(struct spp_job *job) {
+  job->loss_chunk_tokens = job->loss_chunk_tokens > 1 ? job->loss_chunk_tokens / 2 : 4096;
+}
+static void other_bucket(struct spp_job *job) {
+  job->bucket_elements = spp_sat_mul(spp_max64(1, job->bucket_elements), 2);
+}
+static void other_overlap(struct spp_job *job) {
+  job->overlap = !job->overlap;
+}
+static void other_gradients(struct spp_job *job) {
+  job->grads_bytes = job->grads_bytes == 2 ? 4 : 2;
+}
+
+static const struct {
+  const char *option;
+  void (*change)(struct spp_job *job);
+  const char *needs;
+} by_trial[] = {
+    {"ring-impl", other_ring, "this layout runs no ring"},
+    {"loss-chunk", other_chunk, "the chunks of this loss decide neither the peak nor the time"},
+    {"bucket-elements", other_bucket, "this layout reduces or gathers nothing in buckets"},
+    {"overlap", other_overlap, "this layout has no communication that could hide"},
+    {"grads-dtype", other_gradients, "the gradients of this method and sharding have their own type"},
+};
+
+static bool same_answer(const struct spp_prediction *a, const struct spp_prediction *b) {
+  const struct spp_memory *m = &a->memory, *n = &b->memory;
+  return m->device_bytes == n->device_bytes && m->logits_bytes == n->logits_bytes &&
+         memcmp(m->parts, n->parts, sizeof m->parts) == 0 &&
+         memcmp(m->resident, n->resident, sizeof m->resident) == 0 &&
+         m->host_bytes_per_node == n->host_bytes_per_node &&
+         !(a->time.step_s < b->time.step_s || a->time.step_s > b->time.step_s);
+}
+
+/* ---- by the layout ---- */
+
+static bool selects(const struct spp_layout *layout) {
+  return layout->recompute == SPP_RECOMPUTE_SELECTIVE;
+}
+static bool repeats_layers(const struct spp_layout *layout) {
+  return layout->recompute == SPP_RECOMPUTE_FULL;
+}
+static bool has_stages(const struct spp_layout *layout) {
+  return layout->pp > 1;
+}
+static const struct {
+  const char *option;
+  bool (*used)(const struct spp_layout *layout);
+  const char *needs;
+} by_layout[] = {
+    {"recompute-modules", selects, "only --recompute selective takes a list of modules"},
+    {"recompute-layers", repeats_layers, "only --recompute full takes a number of layers"},
+    {"schedule", has_stages, "one pipeline stage needs no schedule"},
+};
+
+static bool given(const struct spp_cli *cli, const char *option) {
+  return spp_cli_set_by(cli, option) == SPP_SET_BY_FLAG;
+}
+
+/* The name as it was typed: --no-overlap, --freeze-vision. */
+static const char *typed(const struct spp_cli *cli, const char *option) {
+  if (strcmp(option, "overlap") == 0 && cli->args.spec.overlap == 0) return "no-overlap";
+  if (strcmp(option, "train-vision") == 0 && cli->args.spec.vision_trainable == 0) return "freeze-vision";
+  return option;
+}
+
+struct list {
+  const struct spp_cli *cli;
+  struct spp_advice *advice;
+  int count, max;
+};
+
+static void add(struct list *list, const char *option, const char *needs) {
+  struct spp_advice *advice = &list->advice[list->count];
+  if (list->count >= list->max) return;
+  for (int i = 0; i < list->count; i++) /* said already */
+    if (strstr(list->advice[i].text, option)) return;
+  snprintf(advice->code, sizeof advice->code, "no-effect");
+  snprintf(advice->text, sizeof advice->text, "--%s has no effect: %s", typed(list->cli, option), needs);
+  list->count++;
+}
+
+static void try_others(struct list *list, const struct spp_job *job, const struct spp_layout *layout) {
+  struct spp_prediction *now = malloc(2 * sizeof *now);
+  if (!now) return; /* a warning less */
+  spp_predict(job, layout, NULL, &now[0]);
+  for (size_t i = 0; i < sizeof by_trial / sizeof by_trial[0]; i++) {
+    struct spp_job other = *job;
+    if (!given(list->cli, by_trial[i].option)) continue;
+    by_trial[i].change(&other);
+    spp_predict(&other, layout, NULL, &now[1]);
+    if (same_answer(&now[0], &now[1])) add(list, by_trial[i].option, by_trial[i].needs);
+  }
+  free(now);
+}
+
+int spp_idle_options(const struct spp_cli *cli, const struct spp_job *job, const struct spp_layout *layout,
+                     struct spp_advice *advice, int max) {
+  struct list list = {cli, advice, 0, max};
+  for (size_t i = 0; i < sizeof by_job / sizeof by_job[0]; i++)
+    if (given(cli, by_job[i].option) && !by_job[i].used(job)) add(&list, by_job[i].option, by_job[i].needs);
+  for (size_t i = 0; layout && i < sizeof by_layout / sizeof by_layout[0]; i++)
+    if (given(cli, by_layout[i].option) && !by_layout[i].used(layout))
+      add(&list, by_layout[i].option, by_layout[i].needs);
+  if (layout) try_others(&list, job, layout);
+  return list.count;
+}
