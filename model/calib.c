@@ -139,6 +139,25 @@ static double clock_share(double limit_w, double measured_limit_w) {
   return cbrt((dynamic_w > fixed_w ? dynamic_w : fixed_w) / (measured_limit_w - fixed_w));
 }
 
+static double at_most(double x, double limit) {
+  return x < limit ? x : limit;
+}
+
+/* GeForce cards run products that accumulate in fp32 at half the rate per multiprocessor and clock of the
+ * same chip sold for servers, so a kernel that keeps a share of the full rate busy there keeps twice that
+ * share of the halved one, up to what tensor-bound kernels reach. Unfused attention, bound by memory, never
+ * comes near that limit. */
+static void slow_tensor_cores(struct spp_calib *calib, double rate, double limit) {
+  calib->gemm.efficiency = at_most(calib->gemm.efficiency * calib->sustained / rate, limit);
+  calib->sustained = 1;
+  for (int i = 0; i < SPP_ATTN_IMPL_COUNT; i++)
+    for (int width = 0; width < 2; width++) {
+      struct spp_attention_fit *fit = &calib->attention[i][width];
+      fit->forward.efficiency = at_most(fit->forward.efficiency / rate, limit);
+      fit->backward.efficiency = at_most(fit->backward.efficiency / rate, limit);
+    }
+}
+
 static void read_device(const struct device_files *files, const struct spp_gpu *gpu, struct spp_calib *calib,
                         enum spp_status *status, struct spp_diag *diag) {
   struct spp_json ratios = section(files, "ratios"), memory = section(files, "memory");
@@ -161,6 +180,12 @@ static void read_device(const struct device_files *files, const struct spp_gpu *
   calib->fp8_ratio = number(ratios, "fp8", 0.1, 1.2, 1, status, diag);
   for (int i = 0; i < SPP_ATTN_IMPL_COUNT; i++)
     read_attention(attention, i, calib->attention[i], status, diag);
+  struct spp_json tensor = spp_json_get(files->own, "tensor_cores");
+  if (spp_json_kind(tensor) == SPP_JSON_OBJECT) {
+    double rate = number(tensor, "rate", 0.1, 1, 1, status, diag),
+           limit = number(tensor, "limit", 0.1, 1, 1, status, diag);
+    if (*status == SPP_OK) slow_tensor_cores(calib, rate, limit);
+  }
   for (int i = 0; i < SPP_MEMORY_KERNEL_COUNT; i++)
     calib->memory_share[i] = number(memory, memory_keys[i], 0.01, 1.2, 1, status, diag);
   calib->launch_s = number(memory, "launch_us", 0, 1e3, 1e-6, status, diag);

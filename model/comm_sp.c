@@ -129,6 +129,8 @@ void spp_comm_emit_allgather(const struct spp_comm_context *c) {
         spp_sat_add(c->comm->layer_forward_bytes[SPP_GROUP_RING], op.sent_bytes);
     op.op = SPP_REDUCE_SCATTER;
     op.what = sides[i].reduced;
+    op.overlap = SPP_OVERLAP_NONE; /* needs the finished gradient; the llama3 variant waits for each head
+                                      group's too */
     op.pass = SPP_PASS_BACKWARD;
     op.count_per_step = counts.backward;
     spp_comm_emit(c, op);

@@ -4,11 +4,24 @@
  * repeats the forward ring). */
 #include "model/timing_internal.h"
 
+/* Bytes that merging a step's output into the running one moves per element. zhuzilin and ms-swift, operator
+ * by operator: block cast to fp32 (6), difference (12), scaled (8), subtracted (12)
+ * (zhuzilin/ring-flash-attention ring_flash_attn/utils.py _update_out_and_lse). te: one fused kernel, fp32
+ * running output read and written, block read (NVIDIA/TransformerEngine context_parallel.py
+ * flash_attn_fwd_out_correction). */
+static const double merge_bytes[SPP_RING_IMPL_COUNT] = {
+    [SPP_RING_ZHUZILIN] = 38, [SPP_RING_SWIFT] = 38, [SPP_RING_TE] = 12};
 enum {
-  MERGE_BYTES = 12,     /* fp32 running output read and written, block output read, per element and step */
-  DKV_ADD_BYTES = 12,   /* fp32 dK, dV of the travelling block read, added and written */
+  CAST_BYTES = 12, /* the first block's output to fp32 and the last sum back to 16 bit */
+  GRAD_ADD_BYTES =
+      12, /* fp32 gradient (of q; of the travelling k and v) read and written, a step's block read */
   BACKWARD_FLOPS_X2 = 5 /* flash backward runs 5 products for the forward's 2 */
 };
+
+/* Blocks without a causal mask run faster per FLOP: asymptotes of the FlashAttention README charts without
+ * over with mask, forward 1.08 and 1.06 (FA2), 1.02 and 1.01 (FA3), 1.08 and 1.05 (cuDNN); forward and
+ * backward 1.06, 1.01, 1.03, 1.03 (FA2): means, the backward's from both. */
+static const double unmasked_forward_rate = 1.05, unmasked_backward_rate = 1.02;
 
 double spp_window_pairs(const struct spp_geometry *g, const struct spp_layer_kind *kind) {
   double tokens = (double)g->sequences * (double)g->padded_tokens;
@@ -36,6 +49,13 @@ static double ring_imbalance(const struct spp_timing_context *c) {
   return c->job->framework->ring_zigzag ? 1 : (2 * sr - 1) / sr;
 }
 
+/* sr kernel calls of `flops` each, the first masked; steps: masked ones that would keep the tensor cores as
+ * busy. */
+static double ring_steps_s(const struct spp_attention_rate *rate, double flops, double steps, double sr,
+                           double span, double head, double bytes) {
+  return sr * spp_attention_s(rate, flops * steps / sr, span, head, bytes);
+}
+
 void spp_attention_time_count(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
                               double *forward_s, double *backward_s) {
   const struct spp_geometry *g = c->g;
@@ -50,7 +70,7 @@ void spp_attention_time_count(const struct spp_timing_context *c, const struct s
     return;
   }
   if (c->layout->sp_kind ==
-      SPP_SP_ALLGATHER) { /* two chunks per rank, each against a prefix of the gathered K and V */
+      SPP_SP_ALLGATHER) {       /* two chunks per rank, each against a prefix of the gathered K and V */
     flops *= ring_imbalance(c); /* contiguous shards: the last rank sees every key */
     double gathered = e * t * sr * kv, copies = spp_memory_s(r, SPP_MEMORY_STREAM, 2 * gathered);
     bytes += gathered;
@@ -59,12 +79,17 @@ void spp_attention_time_count(const struct spp_timing_context *c, const struct s
                   spp_attention_s(&r->backward, flops * BACKWARD_FLOPS_X2 / 2.0, span, head, bytes);
     return;
   }
-  double step_flops = flops / sr * ring_imbalance(c), merged = t * (double)g->o_width * MERGE_BYTES;
-  double merge_s = spp_memory_s(r, SPP_MEMORY_ACTIVATION, merged) + r->launch_s;
-  double add_s = spp_memory_s(r, SPP_MEMORY_ACTIVATION, merged + t * kv * DKV_ADD_BYTES) + 2 * r->launch_s;
-  *forward_s = sr * spp_attention_s(&r->forward, step_flops, span / sr, head, bytes) + (sr - 1) * merge_s;
-  *backward_s =
-      sr *
-      (spp_attention_s(&r->backward, step_flops * BACKWARD_FLOPS_X2 / 2.0, span / sr, head, bytes) + add_s);
+  double step_flops = flops / sr * ring_imbalance(c), out = t * (double)g->o_width;
+  double merge_s = spp_memory_s(r, SPP_MEMORY_EAGER, out * merge_bytes[c->job->ring_impl]) + r->launch_s;
+  double cast_s = spp_memory_s(r, SPP_MEMORY_EAGER, out * CAST_BYTES) + 2 * r->launch_s;
+  double grads = t * ((double)g->q_width + kv);
+  double add_s = spp_memory_s(r, SPP_MEMORY_EAGER, grads * GRAD_ADD_BYTES) + 3 * r->launch_s;
+  double forward_steps = 1 + (sr - 1) / unmasked_forward_rate,
+         backward_steps = 1 + (sr - 1) / unmasked_backward_rate;
+  *forward_s = ring_steps_s(&r->forward, step_flops, forward_steps, sr, span / sr, head, bytes) +
+               (sr - 1) * merge_s + cast_s;
+  *backward_s = ring_steps_s(&r->backward, step_flops * BACKWARD_FLOPS_X2 / 2.0, backward_steps, sr,
+                             span / sr, head, bytes) +
+                sr * add_s;
   if (c->job->ring_impl == SPP_RING_SWIFT) *backward_s += *forward_s;
 }

@@ -18,6 +18,15 @@ static int64_t ring_hops(const struct spp_timing_context *c, const struct spp_co
   return spp_max64(1, op->messages / per_hop);
 }
 
+/* On a hop every rank sends and receives at once. On a switch each pair has its own links; over PCIe they
+ * share host bridges and memory, and a hop runs at the rate of an all-gather, whose steps are the same
+ * exchanges, not at that of a lone pair. */
+static enum spp_collective hop_kind(const struct spp_job *job, const struct spp_comm_op *op) {
+  struct spp_placement p;
+  spp_placement_resolve(job->gpu, job->cluster, op->ranks, op->stride, &p);
+  return p.domains <= 1 && !p.fast ? SPP_ALL_GATHER : SPP_SEND_RECV;
+}
+
 /* Frameworks cut the states into pieces: one layer at a time when weights are sharded, buckets of gradients
  * otherwise. */
 static double state_pieces(const struct spp_timing_context *c, const struct spp_comm_op *op, double layers) {
@@ -31,12 +40,16 @@ static double state_pieces(const struct spp_timing_context *c, const struct spp_
 static double event_s(const struct spp_timing_context *c, const struct spp_comm_op *op, double layers) {
   const struct spp_job *job = c->job;
   double pieces = 1;
-  if (op->group == SPP_GROUP_RING && op->op == SPP_SEND_RECV) pieces = (double)ring_hops(c, op);
+  enum spp_collective kind = op->op;
+  if (op->group == SPP_GROUP_RING && op->op == SPP_SEND_RECV) {
+    pieces = (double)ring_hops(c, op);
+    kind = hop_kind(job, op);
+  }
   if (op->group == SPP_GROUP_DP) pieces = state_pieces(c, op, layers);
   if (op->group == SPP_GROUP_EP && op->op == SPP_ALL_TO_ALL && job->framework->ep_sends_once_per_node)
     return spp_relayed_exchange_s(job->gpu, job->cluster, job->calib, op->ranks, op->stride,
                                   (double)op->sent_bytes, (double)job->arch->experts_per_token);
-  return pieces * spp_collective_s(job->gpu, job->cluster, job->calib, op->op, op->ranks, op->stride,
+  return pieces * spp_collective_s(job->gpu, job->cluster, job->calib, kind, op->ranks, op->stride,
                                    (double)op->sent_bytes / pieces);
 }
 

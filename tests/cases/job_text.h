@@ -30,9 +30,12 @@ static void text_job_word(struct text_job *t, const char *key, const char *value
   enum spp_status status;
   if (!strcmp(key, "model"))
     status = spp_arch_load(JOB_CONFIGS, value, &t->arena, &t->spec.arch, &diag);
-  else if (!strcmp(key, "framework"))
-    status = spp_framework_load(JOB_CONFIGS, value, &t->arena, &t->framework, &diag);
-  else if (!strcmp(key, "gpu"))
+  else if (!strcmp(key, "framework")) {
+    char own[512]; /* "easycontext.json": a file of tests/cases/frameworks */
+    snprintf(own, sizeof own, "%s/tests/cases/frameworks/%s", SPP_SOURCE_DIR, value);
+    status = spp_framework_load(JOB_CONFIGS, strstr(value, ".json") ? own : value, &t->arena, &t->framework,
+                                &diag);
+  } else if (!strcmp(key, "gpu"))
     status = spp_gpu_load(JOB_CONFIGS, value, &t->arena, &t->spec.gpu, &diag);
   else
     status = spp_setting_apply(key, value, &t->spec, &t->request, &diag);
