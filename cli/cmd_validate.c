@@ -19,7 +19,7 @@ static bool names_layout(const struct spp_cli *cli) {
   for (int i = 0; i < spp_option_count; i++)
     if (spp_options[i].layout && cli->set_by[i] == SPP_SET_BY_FLAG) return true;
   return cli->args.ranks > 0 || cli->args.model || cli->args.spec.seq_tokens > 0 ||
-         cli->args.spec.global_batch > 0;
+         cli->args.spec.global_batch > 0 || cli->args.doc_lengths;
 }
 
 static int64_t or_one(int64_t degree) {
@@ -47,13 +47,13 @@ struct prepared {
   struct spp_validated *report;
 };
 
-static void prepare(struct prepared *p, const char *name, const struct spp_arch *arch,
-                    const struct spp_layout *layout, int64_t seq_tokens, int64_t steps) {
+static void prepare(struct prepared *p, const char *name, const struct spp_exec_setting *setting,
+                    int64_t steps) {
   snprintf(p->report->name, sizeof p->report->name, "%s", name);
-  p->report->layout = *layout;
-  p->report->ranks = spp_layout_world(layout);
-  p->report->seq_tokens = seq_tokens;
-  p->run = (struct spp_validate_case){p->report->name, {arch, *layout, seq_tokens}, steps};
+  p->report->layout = setting->layout;
+  p->report->ranks = spp_layout_world(&setting->layout);
+  p->report->seq_tokens = setting->seq_tokens;
+  p->run = (struct spp_validate_case){p->report->name, *setting, steps};
 }
 
 /* Sequences of a step: enough to fill a pipeline twice, or to accumulate once. */
@@ -81,10 +81,16 @@ static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framewo
   spec->dtype = SPP_DTYPE_FP32;
   if (spec->seq_tokens <= 0) spec->seq_tokens = spp_round_up(SEQ_DEFAULT, unit);
   if (spec->global_batch <= 0) spec->global_batch = default_batch(&args->request, spec->gpus, sp);
+  if ((status = spp_setup_documents(cli, args, diag)) != SPP_OK) return status;
   if ((status = spp_job_resolve(spec, framework, &job, diag)) != SPP_OK) return status;
   if ((status = spp_layout_complete(&job, &args->request, &layout, diag)) != SPP_OK) return status;
   spp_layout_describe(&job, &layout, name, sizeof name);
-  prepare(p, name, spec->arch, &layout, spec->seq_tokens, args->steps);
+  const struct spp_exec_setting setting = {.arch = spec->arch,
+                                           .layout = layout,
+                                           .seq_tokens = spec->seq_tokens,
+                                           .doc_lengths = spec->documents.lengths,
+                                           .doc_count = spec->documents.count};
+  prepare(p, name, &setting, args->steps);
   return SPP_OK;
 }
 
@@ -93,11 +99,11 @@ static enum spp_status prepare_suite(struct spp_cli *cli, struct prepared *list,
   enum spp_suite suite = cli->args.suite == SPP_UNSET ? SPP_SUITE_QUICK : (enum spp_suite)cli->args.suite;
   struct spp_suite_case c;
   for (*count = 0; *count < CASES_MAX && spp_suite_get(suite, *count, &c); ++*count) {
-    const struct spp_arch *arch;
-    enum spp_status status = load_model(cli, c.model, &arch, diag);
+    struct spp_exec_setting setting = spp_suite_setting(&c);
+    enum spp_status status = load_model(cli, c.model, &setting.arch, diag);
     if (status != SPP_OK) return status;
     list[*count].report = &reports[*count];
-    prepare(&list[*count], c.name, arch, &c.layout, c.seq_tokens, cli->args.steps);
+    prepare(&list[*count], c.name, &setting, cli->args.steps);
   }
   return SPP_OK;
 }

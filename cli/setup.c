@@ -208,7 +208,7 @@ static enum spp_status read_lengths(const char *path, const char *text, size_t s
   return *count > 0 ? SPP_OK : bad_length(path, line, "no token count in the file", diag);
 }
 
-static enum spp_status read_documents(struct spp_cli *cli, struct spp_args *args, struct spp_diag *diag) {
+enum spp_status spp_setup_documents(struct spp_cli *cli, struct spp_args *args, struct spp_diag *diag) {
   int64_t *lengths, count = 0;
   enum spp_status status;
   size_t size;
@@ -292,7 +292,7 @@ enum spp_status spp_setup_job(struct spp_cli *cli, struct spp_args *args, unsign
     return status;
   if ((status = load_hardware(cli, args, setup, diag)) != SPP_OK) return status;
   if ((status = measure_images(args, diag)) != SPP_OK) return status;
-  if ((status = read_documents(cli, args, diag)) != SPP_OK) return status;
+  if ((status = spp_setup_documents(cli, args, diag)) != SPP_OK) return status;
   return choose_frameworks(cli, args, setup, diag);
 }
 

@@ -21,6 +21,8 @@ struct spp_setup {
  * that must be there (SPP_ERR_USAGE when not). Everything lives in cli->arena. */
 enum spp_status spp_setup_job(struct spp_cli *cli, struct spp_args *args, unsigned needs,
                               struct spp_setup *setup, struct spp_diag *diag);
+/* Of these, the documents: --doc-lengths read and packed into sequences of --seq tokens. */
+enum spp_status spp_setup_documents(struct spp_cli *cli, struct spp_args *args, struct spp_diag *diag);
 
 /* The one framework of commands that take one; SPP_ERR_USAGE for "any". */
 enum spp_status spp_setup_one_framework(const struct spp_setup *setup, const struct spp_framework **framework,

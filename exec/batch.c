@@ -1,4 +1,6 @@
-/* What a run trains on: made, not read, and the same tokens however the batch is spread over ranks. */
+/* What a run trains on: made, not read, and the same tokens however the batch is spread over ranks. A
+ * sequence is one document or, packed, several; what pads it to a length that the ranks divide is a document
+ * of its own that no loss looks at. */
 #include "exec/engine.h"
 #include "exec/try.h"
 
@@ -7,6 +9,51 @@ static const char *const name = "token ids, labels, positions";
 static enum spp_status take(struct spp_engine *e, int64_t bytes_each, void **data) {
   return spp_heap_bytes(&e->rank->heap, SPP_PART_ACTIVATIONS, name, e->g->tokens * bytes_each, data,
                         e->rank->diag);
+}
+
+/* Tokens of document i of the packed data, cut to a sequence. */
+static int64_t length_of(const struct spp_engine *e, int64_t i) {
+  return spp_min64(e->plan->job.documents.lengths[i], e->plan->job.seq_tokens);
+}
+static bool is_packed(const struct spp_engine *e) {
+  return e->plan->job.documents.count > 0;
+}
+
+/* Documents in their order fill sequence after sequence (model/job.c spp_documents_measure). */
+static enum spp_status pack(struct spp_engine *e) {
+  const struct spp_documents *d = &e->plan->job.documents;
+  struct spp_packs *p = &e->packs;
+  int64_t n = 0, fill = 0;
+  p->count = is_packed(e) ? d->sequences : 1;
+  int64_t *first = spp_arena_array(&e->arena, (size_t)p->count + 1, sizeof *first);
+  if (!first) return spp_diag_oom(e->rank->diag);
+  for (int64_t i = 0; is_packed(e) && i < d->count; i++) {
+    if (i == 0 || fill + length_of(e, i) > e->plan->job.seq_tokens) {
+      first[n++] = i;
+      fill = 0;
+    }
+    fill += length_of(e, i);
+  }
+  first[p->count] = is_packed(e) ? d->count : 1;
+  for (int64_t q = 0; q < p->count; q++)
+    p->most = spp_max64(p->most, first[q + 1] - first[q]);
+  p->first = first;
+  p->bounds = spp_arena_array(&e->arena, (size_t)(e->g->sequences * (p->most + 1) + 1), sizeof *p->bounds);
+  return p->bounds ? SPP_OK : spp_diag_oom(e->rank->diag);
+}
+
+/* Tokens of document i of sequence q of a step; i = 0 when there is but one. */
+static int64_t document_tokens(const struct spp_engine *e, int64_t q, int64_t i) {
+  return is_packed(e) ? length_of(e, e->packs.first[q % e->packs.count] + i) : e->plan->job.seq_tokens;
+}
+static int64_t documents_of(const struct spp_engine *e, int64_t q) {
+  return e->packs.first[q % e->packs.count + 1] - e->packs.first[q % e->packs.count];
+}
+static int64_t sequence_tokens(const struct spp_engine *e, int64_t q) {
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < documents_of(e, q); i++)
+    tokens += document_tokens(e, q, i);
+  return tokens;
 }
 
 enum spp_status spp_batch_open(struct spp_engine *e) {
@@ -19,10 +66,9 @@ enum spp_status spp_batch_open(struct spp_engine *e) {
   *b = (struct spp_batch){data[0], data[1], data[2], data[3], data[4]};
   SPP_TRY(spp_engine_block(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->cos));
   SPP_TRY(spp_engine_block(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->sin));
-  spp_sequence_positions(&e->attention.cut, e->groups.ulysses_rank, e->groups.ring_rank, b->positions);
-  for (int64_t t = 0; t < e->g->tokens; t++)
-    b->positions[t] %= e->attention.cut.tokens;
-  spp_rope_table(e->g->tokens, e->arch->head_dim, b->positions, 10000.0, e->cos, e->sin);
+  SPP_TRY(pack(e));
+  for (int64_t q = 0; q < e->g->sequences * e->g->m * e->g->dp; q++)
+    e->packs.step_tokens += sequence_tokens(e, q);
   return SPP_OK;
 }
 
@@ -35,17 +81,39 @@ static int32_t token(const struct spp_engine *e, int64_t number) {
   return (int32_t)(z % (uint64_t)e->arch->vocab);
 }
 
+/* Bounds of the documents of sequences first, first + 1, ... and of what pads them, over all positions. */
+static void mark_documents(struct spp_engine *e, int64_t first) {
+  int64_t *bounds = e->packs.bounds, n = 0, length = e->attention.cut.tokens;
+  bounds[0] = 0;
+  for (int64_t s = 0; s < e->g->sequences; s++) {
+    for (int64_t i = 0; i < documents_of(e, first + s); i++, n++)
+      bounds[n + 1] = bounds[n] + document_tokens(e, first + s, i);
+    if (bounds[n] == (s + 1) * length) continue;
+    bounds[n + 1] = (s + 1) * length;
+    n++;
+  }
+  e->attention.cu_seqlens = bounds;
+  e->attention.n_docs = n;
+}
+
 /* Each token predicts the next one; the loss is the mean over all tokens of the step. */
 void spp_batch_fill(struct spp_engine *e, int64_t micro_batch) {
   const struct spp_geometry *g = e->g;
+  const struct spp_sequence_cut *cut = &e->attention.cut;
   struct spp_batch *b = &e->batch;
-  int64_t each = g->tokens / g->sequences, length = e->attention.cut.tokens;
-  int64_t sequence = (micro_batch * g->dp + e->groups.dp_rank) * g->sequences;
-  float weight = 1.0F / (float)(g->sequences * g->m * g->dp * length);
+  int64_t first = (micro_batch * g->dp + e->groups.dp_rank) * g->sequences, document = 0;
+  mark_documents(e, first);
+  spp_sequence_positions(cut, e->groups.ulysses_rank, e->groups.ring_rank, b->positions);
   for (int64_t t = 0; t < g->tokens; t++) {
-    int64_t number = (sequence + t / each) * length + b->positions[t];
-    b->ids[t] = token(e, number);
-    b->targets[t] = token(e, number + 1);
-    b->token_weights[t] = weight;
+    int64_t s = b->positions[t] / cut->tokens, place = b->positions[t] % cut->tokens;
+    int64_t number = (first + s) * e->plan->job.seq_tokens + place;
+    bool real = place < sequence_tokens(e, first + s);
+    while (b->positions[t] >= e->attention.cu_seqlens[document + 1])
+      document++;
+    b->positions[t] -= e->attention.cu_seqlens[document];
+    b->ids[t] = real ? token(e, number) : 0;
+    b->targets[t] = real ? token(e, number + 1) : -1;
+    b->token_weights[t] = real ? 1.0F / (float)e->packs.step_tokens : 0.0F;
   }
+  spp_rope_table(g->tokens, e->arch->head_dim, b->positions, 10000.0, e->cos, e->sin);
 }

@@ -24,8 +24,8 @@ static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) 
     return refuse(diag, "selective recompute of these modules", "choose from core_attn, layernorm, mlp");
   if (l->dp_replicate > 1 || l->ep > 1 || l->offload != SPP_OFFLOAD_NONE)
     return refuse(diag, "replicated shards, experts or offload", "leave them out");
-  if (e->g->padded_tokens != e->plan->job.seq_tokens)
-    return refuse(diag, "padded sequences", "choose a sequence length that the ranks divide");
+  if (e->plan->job.documents.count > 0 && !e->plan->job.packing)
+    return refuse(diag, "documents that are not packed", "leave --no-packing out");
   return SPP_OK;
 }
 

@@ -35,9 +35,17 @@ struct spp_layer_kept {
 };
 
 struct spp_batch {    /* of one micro-batch, [tokens] */
-  int64_t *positions; /* within the sequence */
+  int64_t *positions; /* within the document */
   int32_t *ids, *targets;
   float *token_weights, *losses;
+};
+
+/* Documents packed into sequences; sequence q of a step holds those of q % count. */
+struct spp_packs {
+  int64_t count, most;  /* sequences, and the most documents of one */
+  const int64_t *first; /* [count + 1]: first document of each */
+  int64_t *bounds;      /* of the documents of one micro-batch */
+  int64_t step_tokens;  /* of all replicas, without padding */
 };
 
 #define SPP_ENGINE_EPS 1e-6F /* of every RMSNorm: rms_norm_eps of the Qwen2.5 config.json files */
@@ -53,6 +61,7 @@ struct spp_engine {
   struct spp_stage_weights weights;
   struct spp_engine_states states;
   struct spp_batch batch;
+  struct spp_packs packs;
   float *cos, *sin;
   struct spp_layer_kept *kept; /* [micro-batches in flight][layers of the stage] */
   int64_t step;

@@ -30,6 +30,10 @@ enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec
   spec.seq_tokens = setting->seq_tokens;
   spec.global_batch = setting->layout.micro_batch * setting->layout.grad_accum * setting->layout.dp;
   spec.dtype = SPP_DTYPE_FP32;
+  if (setting->doc_count > 0) {
+    spec.packing = 1;
+    spp_documents_measure(setting->doc_lengths, setting->doc_count, setting->seq_tokens, &spec.documents);
+  }
   SPP_TRY(spp_job_resolve(&spec, framework, &plan->job, diag));
   SPP_TRY(check_rules(plan, diag));
   spp_geometry_resolve(&plan->job, &plan->layout, &plan->geometry);

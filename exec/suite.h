@@ -2,7 +2,7 @@
 #ifndef SPP_EXEC_SUITE_H
 #define SPP_EXEC_SUITE_H
 
-#include "model/layout.h"
+#include "exec/plan.h"
 
 enum spp_suite { SPP_SUITE_QUICK, SPP_SUITE_CI, SPP_SUITE_FULL, SPP_SUITE_COUNT };
 const char *spp_suite_name(enum spp_suite suite); /* "quick", "ci", "full"; NULL outside */
@@ -12,9 +12,13 @@ struct spp_suite_case {
   const char *model; /* config.json text */
   struct spp_layout layout;
   int64_t seq_tokens;
+  const int64_t *doc_lengths; /* packed; NULL: none */
+  int64_t doc_count;
 };
 /* Case i of a suite into *c; false after the last. */
 bool spp_suite_get(enum spp_suite suite, int i, struct spp_suite_case *c);
+/* What it asks of the engine, but for the arch, which is the caller's to parse. */
+struct spp_exec_setting spp_suite_setting(const struct spp_suite_case *c);
 
 /* The model of a single case when the user names none. */
 extern const char spp_suite_model[];

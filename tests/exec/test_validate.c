@@ -28,7 +28,7 @@ static void run_case(const struct spp_suite_case *c, struct spp_validate_result 
   struct spp_arena arena;
   struct spp_diag diag = {.status = SPP_OK};
   struct spp_validate_case v = {.name = c->name,
-                                .setting = {.layout = c->layout, .seq_tokens = c->seq_tokens},
+                                .setting = spp_suite_setting(c),
                                 .steps = SPP_VALIDATE_STEPS};
   spp_arena_init(&arena);
   expect_status(spp_arch_parse(c->model, strlen(c->model), "test", &arena, &v.setting.arch, &diag), SPP_OK,

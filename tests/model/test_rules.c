@@ -418,7 +418,7 @@ static void attention_sinks_run_with_ulysses_only(void **state) {
 static void a_zigzag_ring_needs_two_chunks_a_rank(void **state) {
   struct spp_violation v[MANY];
   (void)state;
-  struct spp_job job = job_of("spplan", 32, 8, 4, 2999);
+  struct spp_job job = job_of("megatron-lm", 32, 8, 4, 2999);
   struct spp_layout layout = case_layout(&job, 1, 1, 4);
   expect_i64(spp_rules_check(&job, &layout, v, MANY), 1);
   expect_has(v[0].text, "pad to 3000");
