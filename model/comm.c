@@ -109,11 +109,6 @@ void spp_comm_predict_stage(const struct spp_job *job, const struct spp_layout *
 void spp_comm_predict(const struct spp_job *job, const struct spp_layout *layout,
                       const struct spp_geometry *geometry, struct spp_comm *comm) {
   struct spp_stage busiest;
-  spp_stage_resolve(job, layout, geometry, layout->pp - 1, &busiest);
-  if (layout->pp > 1) {
-    struct spp_stage first;
-    spp_stage_resolve(job, layout, geometry, 0, &first);
-    if (first.layers > busiest.layers) busiest = first;
-  }
+  spp_stage_busiest(job, layout, geometry, &busiest);
   spp_comm_predict_stage(job, layout, geometry, &busiest, comm);
 }

@@ -94,6 +94,7 @@ static const struct field fields[] = {
     BOOL(pad_tp),
     WORD(pad_scope, PAD_SCOPE),
     WORD(stage_split, STAGE_SPLIT),
+    {"stage_uneven", KIND_BOOL, AT(stage_uneven), 0, true},
     {"stage_outer_if_uneven", KIND_BOOL, AT(stage_outer_if_uneven), 0, true},
     I64(stage_outer_layers),
     WORD(kernels, KERNELS),

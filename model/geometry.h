@@ -41,10 +41,29 @@ struct spp_stage {
   int64_t kind_layers[SPP_MAX_LAYER_KINDS];
   int64_t in_flight_num, in_flight_den; /* micro-batches of this stage's layers alive at the peak */
 };
+
+/* Layers of each pipeline stage where the layout says how many the first or the last has; an end it is silent
+ * about is like the middle. exact: the others share what is left equally. Source: NVIDIA/Megatron-LM
+ * megatron/core/transformer/transformer_block.py (num_layers_in_first_pipeline_stage). */
+struct spp_stage_counts {
+  int64_t first, middle, last;
+  bool exact;
+};
+struct spp_stage_counts spp_stage_count(const struct spp_layout *layout, int64_t layers);
+/* Ends for a pipeline that `layers` do not fill evenly: a layer less on both where that makes it even
+ * (embedding and loss stand for one), else, without virtual stages, what full middle stages leave. False when
+ * there is no such split with ends about as long as the middle. */
+bool spp_stage_suggest(int64_t layers, int64_t pp, int64_t vpp, int64_t *first, int64_t *last);
+/* No stage has more layers; virtual stages round up once each. */
+int64_t spp_stage_most_layers(const struct spp_job *job, const struct spp_layout *layout);
 void spp_stage_resolve(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
                        int64_t index, struct spp_stage *stage);
 /* Layers of one of a stage's vpp chunks; *first: where they begin in the model. */
 int64_t spp_stage_chunk(const struct spp_job *job, const struct spp_layout *layout, int64_t stage, int64_t chunk,
                         int64_t *first);
+/* The stage whose communication stands for all: most MoE layers, then most layers, of the last, the first and
+ * one between (the last where they are equal: it has the head). */
+void spp_stage_busiest(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
+                       struct spp_stage *stage);
 
 #endif

@@ -48,6 +48,8 @@ void spp_request_clear(struct spp_request *request) {
                                   .recompute_unit = SPP_UNSET,
                                   .offload = SPP_UNSET,
                                   .schedule = SPP_UNSET,
+                                  .first_stage_layers = SPP_UNSET,
+                                  .last_stage_layers = SPP_UNSET,
                                   .micro_batch = SPP_UNSET};
 }
 
@@ -155,6 +157,8 @@ static void complete_states(const struct spp_job *job, const struct spp_request 
   l->recompute_layers = r->recompute_layers;
   l->recompute_unit = or_else(r->recompute_unit, 1);
   l->offload = (enum spp_offload)or_else(r->offload, SPP_OFFLOAD_NONE);
+  l->first_stage_layers = or_else(r->first_stage_layers, 0);
+  l->last_stage_layers = or_else(r->last_stage_layers, 0);
   l->schedule = (enum spp_schedule)or_else(r->schedule, l->pp > 1 && l->vpp > 1 ? SPP_SCHEDULE_INTERLEAVED
                                                                                 : SPP_SCHEDULE_1F1B);
 }
@@ -212,6 +216,14 @@ static void describe_states(const struct spp_job *job, const struct spp_layout *
   if (l->dp_replicate > 1) put(buf, size, used, " x %" PRId64 " replicas", l->dp_replicate);
 }
 
+static void describe_pipeline(const struct spp_layout *l, char *buf, size_t size, size_t *used) {
+  if (l->pp <= 1) return;
+  put(buf, size, used, "PP %" PRId64, l->pp);
+  if (l->first_stage_layers > 0) put(buf, size, used, ", first stage %" PRId64, l->first_stage_layers);
+  if (l->last_stage_layers > 0) put(buf, size, used, ", last stage %" PRId64, l->last_stage_layers);
+  put(buf, size, used, l->first_stage_layers > 0 || l->last_stage_layers > 0 ? " layers x " : " x ");
+}
+
 /* Everything that two plans may differ in is said, what the framework would do anyway is not. */
 static void describe_recompute(const struct spp_job *job, const struct spp_layout *l, char *buf, size_t size,
                                size_t *used) {
@@ -236,7 +248,7 @@ const char *spp_layout_describe(const struct spp_job *job, const struct spp_layo
   size_t used = 0;
   if (size > 0) buf[0] = '\0';
   if (l->tp > 1) put(buf, size, &used, "TP %" PRId64 "%s x ", l->tp, l->megatron_sp ? "+SP" : "");
-  if (l->pp > 1) put(buf, size, &used, "PP %" PRId64 " x ", l->pp);
+  describe_pipeline(l, buf, size, &used);
   if (l->vpp > 1) put(buf, size, &used, "VPP %" PRId64 " x ", l->vpp);
   put(buf, size, &used, "DP %" PRId64, l->dp);
   if (l->schedule != SPP_SCHEDULE_1F1B && l->schedule != SPP_SCHEDULE_INTERLEAVED)

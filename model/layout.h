@@ -18,6 +18,7 @@ struct spp_layout {
   int64_t recompute_unit;     /* full: layers per checkpointed unit, 1 by default */
   enum spp_offload offload;
   enum spp_schedule schedule;
+  int64_t first_stage_layers, last_stage_layers; /* of an uneven pipeline; 0 = as the others, the framework's split */
   int64_t micro_batch, grad_accum; /* sequences per DP replica per micro-batch; micro-batches per step */
 };
 
@@ -32,6 +33,7 @@ struct spp_request {
   int recompute;
   int64_t recompute_modules, recompute_layers, recompute_unit;
   int offload, schedule;
+  int64_t first_stage_layers, last_stage_layers;
   int64_t micro_batch;
 };
 void spp_request_clear(struct spp_request *request);
@@ -41,6 +43,11 @@ static inline int64_t spp_layout_sp(const struct spp_layout *layout) {
 }
 static inline int64_t spp_layout_world(const struct spp_layout *layout) {
   return spp_sat_mul(spp_sat_mul(layout->tp, layout->pp), spp_sat_mul(spp_layout_sp(layout), layout->dp));
+}
+
+/* Whether the first or last pipeline stage has a number of layers of its own. */
+static inline bool spp_layout_uneven(const struct spp_layout *layout) {
+  return layout->first_stage_layers > 0 || layout->last_stage_layers > 0;
 }
 
 /* Fill a layout from a request: framework defaults, the framework's own split of `sp`, dp = gpus / (tp pp sp),

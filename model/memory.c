@@ -216,7 +216,7 @@ static void evaluate_stage(const struct spp_memory_view *v, int64_t index, struc
 static void evaluate_all(const struct spp_memory_view *v, struct candidate *best) {
   int64_t pp = v->g->pp;
   bool mixed = v->kind[SPP_LAYER_DENSE] && v->kind[SPP_LAYER_MOE];
-  bool uneven = v->job->arch->layers % spp_max64(1, pp) != 0;
+  bool uneven = !spp_layout_uneven(v->layout) && v->job->arch->layers % spp_max64(1, pp) != 0;
   best->peak.bytes = -1;
   best->needed_bytes = 0;
   for (int64_t i = 0; i < pp; i++)

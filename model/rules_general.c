@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "model/geometry.h"
 #include "model/rules.h"
 
 typedef const struct spp_job job_arg;
@@ -99,8 +100,19 @@ RULE(ep_world) {
 
 RULE(stage_empty) {
   /* embedding and head may stand in for a layer each */
-  int64_t outer = job->framework->stage_outer_if_uneven ? 2 : 0;
+  int64_t outer = job->framework->stage_outer_if_uneven || spp_layout_uneven(layout) ? 2 : 0;
   return spp_sat_mul(layout->pp, layout->vpp) > job->arch->layers + outer;
+}
+RULE(no_uneven) {
+  return spp_layout_uneven(layout) && (!job->framework->stage_uneven || layout->pp == 1);
+}
+/* Ends take whole chunks, or lack one layer each, where embedding and loss stand for it. */
+RULE(uneven_stages) {
+  if (!spp_layout_uneven(layout) || layout->pp == 1) return false;
+  struct spp_stage_counts n = spp_stage_count(layout, job->arch->layers);
+  bool whole = n.first % layout->vpp == 0 && n.last % layout->vpp == 0,
+       one_less = n.first == n.middle - 1 && n.last == n.middle - 1;
+  return !n.exact || n.middle % layout->vpp != 0 || (layout->pp > 2 && n.middle < 1) || !(whole || one_less);
 }
 RULE(vpp_without_pp) {
   return layout->vpp > 1 && layout->pp == 1;
@@ -184,8 +196,8 @@ const struct spp_rule spp_rules_general[] = {
      "NVIDIA/Megatron-LM megatron/training/arguments.py"},
     {"sp-kind-support", no_sp_kind, "{framework} has no {sp_kind} sequence parallelism (SP {sp})",
      SPP_AXIS_SP, SPP_VARY_NONE, has},
-    {"sp-kind-degrees", sp_kind_degrees, "SP kind {sp_kind} is not Ulysses {ulysses} x ring {ring}", 0, SPP_VARY_NONE,
-     derived},
+    {"sp-kind-degrees", sp_kind_degrees, "SP kind {sp_kind} is not Ulysses {ulysses} x ring {ring}", 0,
+     SPP_VARY_NONE, derived},
     {"hybrid-levels", hybrid_one_level,
      "a hybrid needs both sizes above 1, with their product the whole degree: Ulysses {ulysses} x ring "
      "{ring} is not one",
@@ -221,6 +233,18 @@ const struct spp_rule spp_rules_general[] = {
      SPP_AXIS_EP, SPP_VARY(ep), "NVIDIA/Megatron-LM megatron/core/parallel_state.py"},
     {"stage-empty", stage_empty, "PP {pp} x VPP {vpp} makes {chunks} pieces of {layers} layers", 0,
      SPP_VARY(pp), derived},
+    {"uneven-support", no_uneven,
+     "{framework} takes no layers of the first or last stage ({first_stage_layers}, {last_stage_layers}) at "
+     "PP "
+     "{pp}",
+     0, SPP_VARY_NONE, has},
+    {"uneven-stages", uneven_stages,
+     "{layers} layers less {first_stage_layers} on the first and {last_stage_layers} on the last stage do "
+     "not "
+     "split evenly over the other stages of PP {pp} x VPP {vpp}{uneven_hint}",
+     0, SPP_VARY_NONE,
+     "NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py "
+     "(num_layers_in_first_pipeline_stage)"},
     {"vpp-pp", vpp_without_pp, "virtual stages (VPP {vpp}) need PP above 1", 0, SPP_VARY(vpp),
      "NVIDIA/Megatron-LM megatron/training/arguments.py"},
     {"schedule-support", no_schedule, "{framework} has no {schedule} pipeline schedule", 0, SPP_VARY_NONE,

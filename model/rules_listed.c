@@ -44,7 +44,8 @@ RULE(seq_multiple) {
   return job->seq_tokens % spp_layout_pad_tokens(job, layout) != 0;
 }
 RULE(layers_pp) {
-  return layout->pp > 1 && job->arch->layers % spp_sat_mul(layout->pp, layout->vpp) != 0;
+  return layout->pp > 1 && !spp_layout_uneven(layout) &&
+         job->arch->layers % spp_sat_mul(layout->pp, layout->vpp) != 0;
 }
 RULE(micro_batches_pp) {
   return layout->schedule == SPP_SCHEDULE_INTERLEAVED && layout->pp > 1 &&
@@ -174,8 +175,8 @@ const struct spp_rule spp_rules_listed[] = {
      "{seq} tokens is not a multiple of {pad_unit} (SP {sp} = Ulysses {ulysses} x ring {ring}): pad to "
      "{seq_up}",
      0, SPP_VARY_NONE, NULL},
-    {"layers-pp", layers_pp, "{layers} layers do not split evenly over PP {pp} x VPP {vpp}", 0, SPP_VARY(pp),
-     NULL},
+    {"layers-pp", layers_pp, "{layers} layers do not split evenly over PP {pp} x VPP {vpp}{uneven_hint}", 0,
+     SPP_VARY(pp), NULL},
     {"micro-batches-pp", micro_batches_pp,
      "the interleaved schedule takes micro-batches in groups of PP {pp}; {grad_accum} is no multiple",
      SPP_AXIS_BATCH, SPP_VARY_NONE, NULL},

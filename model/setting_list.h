@@ -94,6 +94,10 @@
         "what moves to host memory"),                                                                        \
       X(LAYOUT, "schedule", 0, SPP_CHOICE(spp_schedule_word), "NAME", request, schedule, RUNNABLE,           \
         "schedule", "pipeline schedule"),                                                                    \
+      X(LAYOUT, "first-stage-layers", 0, SPP_COUNT(1, SPP_MAX_LAYERS), "N", request, first_stage_layers,     \
+        RUNNABLE, "first_stage_layers", "layers of the first pipeline stage (default: as the others)"),      \
+      X(LAYOUT, "last-stage-layers", 0, SPP_COUNT(1, SPP_MAX_LAYERS), "N", request, last_stage_layers,       \
+        RUNNABLE, "last_stage_layers", "layers of the last pipeline stage (default: as the others)"),        \
       X(LAYOUT, "micro-batch", 0, SPP_COUNT(1, 65536), "N", request, micro_batch, RUNNABLE, "micro_batch",   \
         "sequences a replica works on at once")
 

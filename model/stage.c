@@ -5,13 +5,28 @@
 #include "model/geometry.h"
 
 /* Layers split over `parts` equal pieces (stages, or stages x virtual chunks), the rest going where the
- * framework puts it. */
+ * framework puts it; or, where the layout says so, with numbers of their own on the first and last stage. */
 struct split {
   int64_t layers, parts, base, rest, outer;
   enum spp_stage_split where;
+  bool uneven;
+  struct spp_stage_counts counts;
+  int64_t pp, vpp;
 };
 
-static struct split split_make(const struct spp_job *job, int64_t parts) {
+struct spp_stage_counts spp_stage_count(const struct spp_layout *layout, int64_t layers) {
+  struct spp_stage_counts n = {.first = layout->first_stage_layers, .last = layout->last_stage_layers};
+  bool first = n.first > 0, last = n.last > 0;
+  int64_t others = layout->pp - first - last, left = layers - n.first - n.last;
+  n.middle = others > 0 ? left / others : 0;
+  n.exact = others > 0 ? left >= 0 && left % others == 0 : left == 0;
+  if (!first) n.first = n.middle;
+  if (!last) n.last = n.middle;
+  return n;
+}
+
+static struct split split_make(const struct spp_job *job, const struct spp_layout *layout) {
+  int64_t pp = spp_max64(layout->pp, 1), vpp = spp_max64(layout->vpp, 1), parts = spp_sat_mul(pp, vpp);
   struct split s = {.layers = job->arch->layers,
                     .parts = parts,
                     .outer = parts > 1 ? job->framework->stage_outer_layers : 0};
@@ -22,7 +37,23 @@ static struct split split_make(const struct spp_job *job, int64_t parts) {
   s.base = layers / parts;
   s.rest = layers % parts;
   s.where = job->framework->stage_split;
+  s.uneven = pp > 1 && spp_layout_uneven(layout);
+  s.pp = pp;
+  s.vpp = vpp;
+  if (s.uneven) s.counts = spp_stage_count(layout, job->arch->layers);
   return s;
+}
+
+/* An end stage whose layers do not divide over its chunks lacks them where the embedding is (its first chunk)
+ * or the head (its last): NVIDIA/Megatron-LM get_transformer_layer_offset with account_for_embedding and
+ * account_for_loss in the pipeline split. */
+static int64_t uneven_first(const struct split *s, int64_t i) {
+  int64_t first = spp_ceil_div(s->counts.first, s->vpp), last = spp_ceil_div(s->counts.last, s->vpp),
+          middle = s->counts.middle / s->vpp, row = i / s->pp, rank = i % s->pp;
+  int64_t at = row * (first + (s->pp - 2) * middle + last);
+  if (rank > 0) at += first + (rank - 1) * middle;
+  if (i > 0) at -= first * s->vpp - s->counts.first;
+  return i >= s->parts ? s->layers : at;
 }
 
 /* How many of the pieces [0, i) carry one of the layers left over. */
@@ -38,10 +69,36 @@ static int64_t split_extras(const struct split *s, int64_t i) {
 
 /* First layer of piece i; i = parts gives the number of layers. */
 static int64_t split_first(const struct split *s, int64_t i) {
+  if (s->uneven) return spp_min64(spp_max64(uneven_first(s, i), 0), s->layers);
   int64_t first = i * s->base + split_extras(s, i);
   if (i > 0) first -= s->outer;
   if (i >= s->parts) first -= s->outer;
   return spp_min64(spp_max64(first, 0), s->layers);
+}
+
+int64_t spp_stage_most_layers(const struct spp_job *job, const struct spp_layout *layout) {
+  if (layout->pp <= 1 || !spp_layout_uneven(layout))
+    return job->arch->layers / spp_max64(1, layout->pp) + layout->vpp +
+           2 * job->framework->stage_outer_layers;
+  struct spp_stage_counts n = spp_stage_count(layout, job->arch->layers);
+  return spp_max64(n.middle, spp_max64(n.first, n.last));
+}
+
+bool spp_stage_suggest(int64_t layers, int64_t pp, int64_t vpp, int64_t *first, int64_t *last) {
+  if (pp < 2 || vpp < 1 || layers < pp) return false;
+  if ((layers + 2) % spp_sat_mul(pp, vpp) == 0) {
+    *first = *last = (layers + 2) / pp - 1;
+    return *first > 0;
+  }
+  if (vpp > 1) return false;
+  for (int64_t middle = spp_ceil_div(layers, pp); middle >= layers / pp; middle--) {
+    int64_t left = layers - (pp - 2) * middle;
+    if (left < 2 || spp_ceil_div(left, 2) > middle + 1) continue;
+    *first = spp_ceil_div(left, 2);
+    *last = left / 2;
+    return true;
+  }
+  return false;
 }
 
 /* Micro-batches alive at the peak, as num/den of all the stage's layers. Sources: NVIDIA/Megatron-LM
@@ -74,22 +131,45 @@ static void count_kinds(const struct spp_arch *arch, int64_t first, int64_t end,
     stage->kind_layers[arch->kind_of_layer[i]]++;
 }
 
+static int64_t chunk_layers(const struct split *split, int64_t piece, int64_t *first) {
+  *first = split_first(split, piece);
+  return spp_max64(split_first(split, piece + 1) - *first, 0);
+}
+
 int64_t spp_stage_chunk(const struct spp_job *job, const struct spp_layout *layout, int64_t stage,
                         int64_t chunk, int64_t *first) {
-  struct split split = split_make(job, spp_sat_mul(layout->pp, layout->vpp));
-  int64_t piece = stage + chunk * layout->pp;
-  *first = split_first(&split, piece);
-  return spp_max64(split_first(&split, piece + 1) - *first, 0);
+  struct split split = split_make(job, layout);
+  return chunk_layers(&split, stage + chunk * layout->pp, first);
 }
 
 void spp_stage_resolve(const struct spp_job *job, const struct spp_layout *layout,
                        const struct spp_geometry *geometry, int64_t index, struct spp_stage *stage) {
   struct spp_stage s = {.index = index, .first = index == 0, .last = index == geometry->pp - 1};
+  struct split split = split_make(job, layout);
   for (int64_t chunk = spp_max64(geometry->vpp, 1); chunk-- > 0;) {
-    int64_t layers = spp_stage_chunk(job, layout, index, chunk, &s.first_layer);
+    int64_t layers = chunk_layers(&split, index + chunk * geometry->pp, &s.first_layer);
     count_kinds(job->arch, s.first_layer, s.first_layer + layers, &s);
   }
   resolve_in_flight(layout, geometry, &s);
   if (job->mode == SPP_MODE_INFER) s.in_flight_num = s.in_flight_den = 1;
   *stage = s;
+}
+
+static int64_t moe_layers(const struct spp_arch *arch, const struct spp_stage *stage) {
+  int64_t layers = 0;
+  for (int k = 0; k < arch->kind_count; k++)
+    layers += arch->kinds[k].moe ? stage->kind_layers[k] : 0;
+  return layers;
+}
+
+void spp_stage_busiest(const struct spp_job *job, const struct spp_layout *layout,
+                       const struct spp_geometry *geometry, struct spp_stage *stage) {
+  int64_t others[] = {0, 1};
+  spp_stage_resolve(job, layout, geometry, geometry->pp - 1, stage);
+  for (int i = 0; i < 2 && others[i] < geometry->pp - 1; i++) {
+    struct spp_stage other;
+    spp_stage_resolve(job, layout, geometry, others[i], &other);
+    int64_t moe = moe_layers(job->arch, &other), best = moe_layers(job->arch, stage);
+    if (moe > best || (moe == best && other.layers > stage->layers)) *stage = other;
+  }
 }

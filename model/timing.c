@@ -133,15 +133,6 @@ static void walk_stages(const struct spp_timing_context *c, const struct model_t
   p->bubble_s -= slowest_fill;
 }
 
-/* The stage spp_comm_predict counted: the last one unless the first holds more layers. */
-static void counted_stage(const struct spp_timing_context *c, struct spp_stage *stage) {
-  struct spp_stage first;
-  spp_stage_resolve(c->job, c->layout, c->g, c->g->pp - 1, stage);
-  if (c->g->pp == 1) return;
-  spp_stage_resolve(c->job, c->layout, c->g, 0, &first);
-  if (first.layers > stage->layers) *stage = first;
-}
-
 static double exposed_of(const struct spp_exposed *e, enum spp_group group, double times) {
   double sum = 0;
   for (int pass = 0; pass < SPP_PASS_STEP; pass++)
@@ -208,7 +199,7 @@ static void run_step(const struct spp_timing_context *c, struct spp_comm *comm, 
   struct spp_stage counted;
   struct spp_stage_time counted_time;
   count_model(c, &model);
-  counted_stage(c, &counted);
+  spp_stage_busiest(c->job, c->layout, c->g, &counted);
   count_stage(c, &model, &counted, &counted_time);
   spp_comm_time_count(c, (double)counted.layers, comm);
   spp_layer_exposure_count(c, &counted_time, comm, exposed);

@@ -52,6 +52,10 @@ typedef const struct spp_layout layout_arg;
   X(layers, job->arch->layers)                                                                               \
   X(chunks, spp_sat_mul(layout->pp, layout->vpp))                                                            \
   X(chunk_layers, job->arch->layers / spp_max64(value_chunks(job, layout), 1))                               \
+  X(uneven, spp_layout_uneven(layout))                                                                       \
+  X(first_stage_layers, spp_stage_count(layout, job->arch->layers).first)                                    \
+  X(last_stage_layers, spp_stage_count(layout, job->arch->layers).last)                                      \
+  X(ends_lack_one, ends_lack_one(job, layout))                                                               \
   X(heads, job->arch->heads)                                                                                 \
   X(kv_heads, spp_arch_kv_heads(job->arch))                                                                  \
   X(heads_local, job->arch->heads / spp_max64(layout->tp, 1))                                                \
@@ -104,6 +108,12 @@ static int64_t value_node_gpus(job_arg *job) {
   return job->cluster ? spp_max64(job->cluster->gpus_per_node, 1) : 8;
 }
 
+/* Whether both ends of an uneven pipeline have one layer less than the stages between. */
+static bool ends_lack_one(job_arg *job, layout_arg *layout) {
+  struct spp_stage_counts n = spp_stage_count(layout, job->arch->layers);
+  return spp_layout_uneven(layout) && n.first == n.middle - 1 && n.last == n.middle - 1;
+}
+
 #define DEFINE_NUMBER(name, expression)                                                                      \
   static int64_t value_##name(job_arg *job, layout_arg *layout) {                                            \
     (void)job, (void)layout;                                                                                 \
@@ -149,6 +159,15 @@ static void print_recompute_modules(job_arg *job, layout_arg *layout, char *buf,
     used = strlen(buf);
   }
 }
+/* For rules about layers: the nearest legal ends, where the framework takes any. */
+static void print_uneven_hint(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  int64_t first, last;
+  buf[0] = '\0';
+  if (!job->framework->stage_uneven ||
+      !spp_stage_suggest(job->arch->layers, layout->pp, layout->vpp, &first, &last))
+    return;
+  snprintf(buf, size, " (or --first-stage-layers %" PRId64 " --last-stage-layers %" PRId64 ")", first, last);
+}
 
 struct value {
   const char *name;
@@ -167,9 +186,10 @@ struct value {
 #define TEXT_NAME(name)                    #name,
 static const struct value values[] = {NUMBERS(NUMBER_ROW) WORDS(WORD_ROW)
                                           TEXTS(TEXT_ROW){"lora_dropout", NULL, NULL, print_lora_dropout, -1},
-                                      {"recompute_modules", NULL, NULL, print_recompute_modules, -1}};
+                                      {"recompute_modules", NULL, NULL, print_recompute_modules, -1},
+                                      {"uneven_hint", NULL, NULL, print_uneven_hint, -1}};
 static const char *const names[] = {NUMBERS(NUMBER_NAME) WORDS(WORD_NAME) TEXTS(TEXT_NAME) "lora_dropout",
-                                    "recompute_modules"};
+                                    "recompute_modules", "uneven_hint"};
 enum { VALUE_COUNT = sizeof values / sizeof values[0] };
 
 const char *const *spp_value_names(int *count) {

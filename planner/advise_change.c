@@ -75,6 +75,8 @@ void spp_request_of(const struct spp_layout *layout, struct spp_request *request
   request->recompute_unit = layout->recompute_unit;
   request->offload = (int)layout->offload;
   request->schedule = (int)layout->schedule;
+  request->first_stage_layers = layout->first_stage_layers > 0 ? layout->first_stage_layers : SPP_UNSET;
+  request->last_stage_layers = layout->last_stage_layers > 0 ? layout->last_stage_layers : SPP_UNSET;
   request->micro_batch = layout->micro_batch;
 }
 

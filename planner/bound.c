@@ -114,8 +114,7 @@ static double most_elements(const struct spp_job *job, const struct spp_layout *
   const struct spp_model_sums *sums = &job->sums;
   const struct spp_weight_sums *outer[] = {&sums->embedding, &sums->head, &sums->vision, &sums->other};
   double layer = 0, all = 0, padding = (double)job->framework->vocab_multiple * (double)job->arch->hidden;
-  double layers =
-      (double)(job->arch->layers / layout->pp + layout->vpp + 2 * job->framework->stage_outer_layers);
+  double layers = (double)spp_stage_most_layers(job, layout);
   for (int k = 0; k < job->arch->kind_count; k++) {
     double one = (double)spp_sums_dense(&sums->kinds[k], layout->tp) +
                  (double)spp_sums_expert(&sums->kinds[k], layout->ep, layout->etp) + 1;
@@ -131,8 +130,7 @@ static double most_elements(const struct spp_job *job, const struct spp_layout *
 static double most_inputs(const struct spp_job *job, const struct spp_layout *layout) {
   struct spp_geometry g;
   spp_geometry_resolve(job, layout, &g);
-  double layers =
-      (double)(job->arch->layers / layout->pp + layout->vpp + 2 * job->framework->stage_outer_layers);
+  double layers = (double)spp_stage_most_layers(job, layout);
   double flying = layout->pp == 1 ? 1 : 2 * (double)layout->pp;
   if (layout->schedule == SPP_SCHEDULE_GPIPE) flying = fmax(flying, (double)layout->grad_accum);
   return layers * flying * (double)g.tokens * (double)job->arch->hidden * (double)g.element_bytes;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "model/geometry.h"
 
 int spp_divisors(int64_t n, int64_t *divisors, int max) {
   int count = 0;
@@ -209,10 +210,35 @@ void spp_space_free(struct spp_space *space) {
 
 /* ---- choices inside a cell ---- */
 
-static void add_pipe(struct spp_choices *choices, int64_t vpp, enum spp_schedule schedule) {
+/* The ends of the pipeline: what the user fixed; else the others' number, unless that leaves layers over and
+ * the framework takes numbers for the ends. */
+static void choose_ends(const struct spp_space *space, int64_t pp, struct spp_pipe *pipe) {
+  const struct spp_request *fixed = &space->fixed;
+  int64_t layers = space->jobs[0].arch->layers;
+  if (fixed->first_stage_layers != SPP_UNSET) pipe->first_layers = fixed->first_stage_layers;
+  if (fixed->last_stage_layers != SPP_UNSET) pipe->last_layers = fixed->last_stage_layers;
+  if (pipe->first_layers > 0 || pipe->last_layers > 0 || !space->framework->stage_uneven) return;
+  if (layers % spp_sat_mul(pp, pipe->vpp) == 0) return;
+  spp_stage_suggest(layers, pp, pipe->vpp, &pipe->first_layers, &pipe->last_layers);
+}
+
+static void add_pipe(const struct spp_space *space, int64_t pp, int64_t vpp, enum spp_schedule schedule,
+                     struct spp_choices *choices) {
   if (choices->pipe_count == SPP_MAX_PIPES) return;
-  choices->pipes[choices->pipe_count].vpp = vpp;
-  choices->pipes[choices->pipe_count++].schedule = schedule;
+  struct spp_pipe *pipe = &choices->pipes[choices->pipe_count++];
+  *pipe = (struct spp_pipe){.vpp = vpp, .schedule = schedule};
+  choose_ends(space, pp, pipe);
+}
+
+/* Chunks a rank may hold: divisors of a middle stage's layers, where its virtual stages come out even; with
+ * ends that lack a layer each the same, the stages being as long for every number of chunks. */
+static int choose_chunks(const struct spp_space *space, int64_t pp, int64_t *vpps) {
+  int64_t layers = space->jobs[0].arch->layers;
+  vpps[0] = space->fixed.vpp == SPP_UNSET ? 1 : space->fixed.vpp;
+  if (space->fixed.vpp != SPP_UNSET || pp == 1 || !space->framework->vpp) return 1;
+  if (layers % pp == 0) return spp_divisors(spp_max64(1, layers / pp), vpps, SPP_MAX_PIPES / 2);
+  if (!space->framework->stage_uneven || (layers + 2) % pp != 0) return 1;
+  return spp_divisors((layers + 2) / pp, vpps, SPP_MAX_PIPES / 2);
 }
 
 /* GPipe has 1F1B's bubble and keeps every micro-batch alive: never better, so only where there is no 1F1B. */
@@ -228,25 +254,20 @@ static void choose_pipes(const struct spp_space *space, const struct spp_cell *c
                          struct spp_choices *choices) {
   const struct spp_framework *framework = space->framework;
   const struct spp_request *fixed = &space->fixed;
-  int64_t vpps[SPP_MAX_DIVISORS], per_stage = spp_max64(1, space->jobs[0].arch->layers / cell->pp);
-  int vpp_count = 1;
-  vpps[0] = 1;
-  if (fixed->vpp != SPP_UNSET)
-    vpps[0] = fixed->vpp;
-  else if (cell->pp > 1 && framework->vpp && space->jobs[0].arch->layers % cell->pp == 0)
-    vpp_count = spp_divisors(per_stage, vpps, SPP_MAX_PIPES / 2);
+  int64_t vpps[SPP_MAX_DIVISORS], pp = cell->pp;
+  int vpp_count = choose_chunks(space, pp, vpps);
   for (int i = 0; i < vpp_count; i++) {
     if (fixed->schedule != SPP_UNSET)
-      add_pipe(choices, vpps[i], (enum spp_schedule)fixed->schedule);
+      add_pipe(space, pp, vpps[i], (enum spp_schedule)fixed->schedule, choices);
     else if (vpps[i] > 1)
-      add_pipe(choices, vpps[i], SPP_SCHEDULE_INTERLEAVED);
+      add_pipe(space, pp, vpps[i], SPP_SCHEDULE_INTERLEAVED, choices);
     else if (cell->pp == 1)
-      add_pipe(choices, 1, SPP_SCHEDULE_1F1B);
+      add_pipe(space, pp, 1, SPP_SCHEDULE_1F1B, choices);
     else
       for (int s = 0; s < SPP_SCHEDULE_COUNT; s++)
-        if (schedule_offered(framework, s)) add_pipe(choices, 1, (enum spp_schedule)s);
+        if (schedule_offered(framework, s)) add_pipe(space, pp, 1, (enum spp_schedule)s, choices);
   }
-  if (choices->pipe_count == 0) add_pipe(choices, 1, SPP_SCHEDULE_1F1B);
+  if (choices->pipe_count == 0) add_pipe(space, pp, 1, SPP_SCHEDULE_1F1B, choices);
 }
 
 static void add_sharding(struct spp_choices *choices, int zero, int64_t dp_replicate) {
@@ -408,6 +429,8 @@ void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell
       .recompute_unit = fixed->recompute_unit == SPP_UNSET ? 1 : fixed->recompute_unit,
       .offload = choices->offloads[variant->offload],
       .schedule = choices->pipes[variant->pipe].schedule,
+      .first_stage_layers = choices->pipes[variant->pipe].first_layers,
+      .last_stage_layers = choices->pipes[variant->pipe].last_layers,
       .micro_batch = micro_batch,
       .grad_accum = spp_max64(1, space->jobs[0].global_batch / per_pass),
   };

@@ -29,12 +29,14 @@ struct spp_space {
   int gpu_divisor_count, batch_divisor_count;
 };
 
+struct spp_pipe {
+  int64_t vpp, first_layers, last_layers; /* of the end stages, 0 = as the others */
+  enum spp_schedule schedule;
+};
+
 /* The choices inside one cell; each list has at least one member. */
 struct spp_choices {
-  struct {
-    int64_t vpp;
-    enum spp_schedule schedule;
-  } pipes[SPP_MAX_PIPES];
+  struct spp_pipe pipes[SPP_MAX_PIPES];
   bool megatron_sp[2];
   struct {
     int zero;

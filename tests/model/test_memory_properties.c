@@ -105,6 +105,8 @@ static void random_layout(struct world *w, struct spp_layout *l) {
   l->offload = chance(w, 3) ? (enum spp_offload)pick(w, SPP_OFFLOAD_COUNT) : SPP_OFFLOAD_NONE;
   l->schedule = chance(w, 3) ? (enum spp_schedule)pick(w, SPP_SCHEDULE_COUNT) : SPP_SCHEDULE_1F1B;
   if (l->schedule == SPP_SCHEDULE_INTERLEAVED) l->vpp = 2;
+  if (l->pp > 1 && chance(w, 3)) l->last_stage_layers = 1 + pick(w, 40);
+  if (l->pp > 1 && chance(w, 3)) l->first_stage_layers = 1 + pick(w, 40);
   l->micro_batch = power(w, 2);
   l->grad_accum = l->pp * power(w, 2);
 }

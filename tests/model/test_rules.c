@@ -63,6 +63,10 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
   X("experts-ep", a->experts = 9; l->ep = 2, a->experts = 10; l->ep = 2)                                     \
   X("ep-world", a->experts = 16; l->ep = 16, a->experts = 16; l->ep = 8)                                     \
   X("stage-empty", l->pp = 4; l->vpp = 4, l->pp = 4; l->vpp = 2)                                             \
+  X("uneven-support", f->stage_uneven = false; l->pp = 2; l->first_stage_layers = 3, f->stage_uneven = true; \
+    l->pp = 2; l->first_stage_layers = 3)                                                                    \
+  X("uneven-stages", f->stage_uneven = true; l->pp = 4; l->first_stage_layers = 3, f->stage_uneven = true;   \
+    l->pp = 4; l->first_stage_layers = 2)                                                                    \
   X("vpp-pp", l->vpp = 2, l->vpp = 2; l->pp = 2)                                                             \
   X("schedule-support", l->pp = 2; l->schedule = SPP_SCHEDULE_ZB_H2, l->pp = 2)                              \
   X("schedule-degrees", l->pp = 2; l->vpp = 2, l->pp = 2; l->vpp = 2;                                        \
@@ -477,11 +481,8 @@ static void head_rules_agree_with_a_distribution_of_heads(void **state) {
   static const struct {
     const char *framework;
     bool repeat;
-  } rows[] = {{"deepspeed", true},
-              {"verl", true},
-              {"llama-factory", true},
-              {"megatron-lm", false},
-              {"spplan", true}};
+  } rows[] = {
+      {"deepspeed", true}, {"verl", true}, {"llama-factory", true}, {"megatron-lm", false}, {"spplan", true}};
   uint64_t seed = 20240917;
   (void)state;
   for (int trial = 0; trial < 60; trial++) {

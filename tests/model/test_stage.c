@@ -127,6 +127,72 @@ static void virtual_stages_alternate(void **state) {
   expect_i64(stage.first_layer, 2);
 }
 
+static int64_t stage_layers(const struct pipe *p, int64_t r) {
+  struct spp_stage stage;
+  spp_stage_resolve(&p->job, &p->layout, &p->g, r, &stage);
+  return stage.layers;
+}
+
+/* Llama 3 405B lacks a layer on the first and last of 16 stages (arXiv 2407.21783, section 3.3.2): 7 + 14 x 8
+ * + 7 = 126. DeepSeek-V3 on 16: 61 - 14 x 4 = 5 for the ends. 61 layers on 8: 8 x 6 + 7 + 6. */
+static void uneven_ends_are_suggested(void **state) {
+  static const struct {
+    int64_t layers, pp, vpp, first, middle, last;
+  } rows[] = {{126, 16, 1, 7, 8, 7}, {126, 16, 8, 7, 8, 7}, {61, 16, 1, 3, 4, 2},
+              {61, 8, 1, 7, 8, 6},   {31, 2, 1, 16, 0, 15}, {94, 8, 2, 11, 12, 11}};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct pipe p = pipeline("megatron-lm", rows[i].layers, rows[i].pp, rows[i].vpp, 64, SPP_SCHEDULE_1F1B);
+    expect_note("%d layers on %d", (int)rows[i].layers, (int)rows[i].pp);
+    expect_true(spp_stage_suggest(rows[i].layers, rows[i].pp, rows[i].vpp, &p.layout.first_stage_layers,
+                                  &p.layout.last_stage_layers));
+    expect_i64(stage_layers(&p, 0), rows[i].first);
+    expect_i64(stage_layers(&p, rows[i].pp - 1), rows[i].last);
+    for (int64_t r = 1; r < rows[i].pp - 1; r++)
+      expect_i64(stage_layers(&p, r), rows[i].middle);
+    expect_i64(spp_stage_most_layers(&p.job, &p.layout), spp_max64(rows[i].first, rows[i].middle));
+  }
+  expect_note("%s", "");
+}
+
+/* 8 chunks of 16 stages with ends that lack a layer: the very first and the very last chunk are empty, so
+ * rank 0 begins with layer 15 (chunk 1) and rank 1 with layer 0. */
+static void ends_that_lack_a_layer_have_an_empty_chunk(void **state) {
+  (void)state;
+  struct pipe p = pipeline("megatron-lm", 126, 16, 8, 64, SPP_SCHEDULE_INTERLEAVED);
+  struct spp_stage stage;
+  p.layout.first_stage_layers = p.layout.last_stage_layers = 7;
+  p.arch->kind_count = 2;
+  p.arch->kind_of_layer[0] = 1;   /* rank 1, chunk 0 */
+  p.arch->kind_of_layer[15] = 1;  /* rank 0, chunk 1 */
+  p.arch->kind_of_layer[125] = 1; /* rank 14, chunk 7 */
+  int64_t owners[] = {0, 1, 14};
+  for (int i = 0; i < 3; i++) {
+    spp_stage_resolve(&p.job, &p.layout, &p.g, owners[i], &stage);
+    expect_i64(stage.kind_layers[1], 1);
+  }
+}
+
+/* DeepSeek-V3's three dense layers fill the first of 16 stages, which is longer than the last: the experts'
+ * traffic is that of a stage between. */
+static void the_busiest_stage_has_the_experts(void **state) {
+  (void)state;
+  struct pipe p = pipeline("megatron-lm", 61, 16, 1, 64, SPP_SCHEDULE_1F1B);
+  struct spp_stage stage;
+  p.layout.first_stage_layers = 3;
+  p.layout.last_stage_layers = 2;
+  p.arch->kind_count = 2;
+  p.arch->kinds[1].moe = true;
+  for (int i = 3; i < 61; i++)
+    p.arch->kind_of_layer[i] = 1;
+  spp_stage_busiest(&p.job, &p.layout, &p.g, &stage);
+  expect_i64(stage.index, 1);
+  expect_i64(stage.kind_layers[1], 4);
+  p.layout.first_stage_layers = p.layout.last_stage_layers = 0; /* 3 each, 4 on the last 13 */
+  spp_stage_busiest(&p.job, &p.layout, &p.g, &stage);
+  expect_i64(stage.index, 15);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, case_setup, case_teardown)
   const struct CMUnitTest tests[] = {
@@ -134,6 +200,9 @@ int main(void) {
       TEST(left_over_layers_go_where_the_framework_puts_them),
       TEST(every_layer_lies_on_one_stage),
       TEST(virtual_stages_alternate),
+      TEST(uneven_ends_are_suggested),
+      TEST(ends_that_lack_a_layer_have_an_empty_chunk),
+      TEST(the_busiest_stage_has_the_experts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
