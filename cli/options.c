@@ -32,6 +32,7 @@ void spp_args_clear(struct spp_args *args) {
   args->backend = args->suite = SPP_UNSET;
   args->ranks = args->steps = SPP_UNSET;
   args->objective = SPP_OBJECTIVE_THROUGHPUT;
+  args->min_fit = -1;
   args->color = SPP_COLOR_AUTO;
 }
 

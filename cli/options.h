@@ -87,6 +87,7 @@ struct spp_args {
 
   int objective, find, search, explain, color;
   int64_t top, threads;
+  double min_fit; /* likelihood to fit below which plans rank last; negative = the default */
   struct spp_texts keep, asserts, vary;
   struct spp_texts corpus; /* accuracy: files of measured runs */
   const char *group;

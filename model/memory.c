@@ -288,6 +288,14 @@ static void report_layers(const struct spp_memory_view *v, struct spp_memory *m)
   }
 }
 
+double spp_memory_fit_probability(const struct spp_job *job, int64_t device_bytes,
+                                  int64_t reclaimable_bytes) {
+  double sigma = job->framework->memory_sigma * (double)device_bytes;
+  int64_t headroom = capacity_of(job) - (device_bytes - reclaimable_bytes);
+  if (sigma > 0) return 0.5 * erfc(-(double)headroom / (sigma * sqrt(2.0)));
+  return headroom >= 0 ? 1.0 : 0.0;
+}
+
 /* The prediction is a normal variable around device_bytes with the framework's relative error. */
 static void report_fit(const struct spp_job *job, struct spp_memory *m) {
   double device = (double)m->device_bytes, sigma = job->framework->memory_sigma * device;
@@ -299,10 +307,7 @@ static void report_fit(const struct spp_job *job, struct spp_memory *m) {
    * release_cached_blocks */
   m->headroom_bytes = m->capacity_bytes - (m->device_bytes - m->reclaimable_bytes);
   m->fits = m->headroom_bytes >= 0;
-  if (sigma > 0)
-    m->fit_probability = 0.5 * erfc(-(double)m->headroom_bytes / (sigma * sqrt(2.0)));
-  else
-    m->fit_probability = m->fits ? 1.0 : 0.0;
+  m->fit_probability = spp_memory_fit_probability(job, m->device_bytes, m->reclaimable_bytes);
 }
 
 static void report_host(const struct spp_memory_view *v, struct spp_memory *m) {

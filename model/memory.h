@@ -77,7 +77,7 @@ struct spp_memory_sum {
   int64_t always[SPP_PART_COUNT];
   int64_t moment[SPP_PART_COUNT][SPP_MOMENT_COUNT];
   int64_t always_total, moment_total[SPP_MOMENT_COUNT]; /* the same over all parts */
-  bool absurd; /* a tensor too large to be summed */
+  bool absurd;                                          /* a tensor too large to be summed */
   int64_t stage;
   struct spp_ledger *ledger; /* NULL on the search's path */
 };
@@ -115,6 +115,9 @@ struct spp_memory {
   int64_t checkpoint_bytes[SPP_MAX_LAYER_KINDS]; /* under the chosen recompute */
   int64_t logits_bytes;                          /* the loss's largest moment */
 };
+/* How likely device_bytes, of which the allocator can give reclaimable_bytes back, are to fit the job's GPU.
+ */
+double spp_memory_fit_probability(const struct spp_job *job, int64_t device_bytes, int64_t reclaimable_bytes);
 void spp_memory_predict(const struct spp_job *job, const struct spp_layout *layout,
                         const struct spp_geometry *geometry, struct spp_ledger *ledger,
                         struct spp_memory *memory);

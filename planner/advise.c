@@ -18,19 +18,23 @@ static double worth(const struct spp_plan *plan, const struct spp_outcome *outco
   if (!spp_memory_feasible(now)) return outcome->feasible ? 10 + outcome->speed : 0;
   if (!outcome->feasible) return 0;
   double saved = (double)outcome->saved_bytes / (double)spp_max64(1, now->device_bytes);
-  bool faster = outcome->speed >= 0.01, smaller = saved >= 0.02 && outcome->speed >= -0.15;
+  bool faster = outcome->speed >= 0.01 && spp_outcome_likely(plan, outcome),
+       smaller = saved >= 0.02 && outcome->speed >= -0.15;
   if (!faster && !smaller) return 0;
   return fmax(outcome->speed, -0.15) + 0.3 * fmin(fmax(saved, -0.5), 0.9) + (faster ? 0.2 : 0.16);
 }
 
 static void say_next(const struct spp_plan *plan, const char *code, const char *words,
                      const struct spp_outcome *outcome, struct spp_advice_list *list) {
-  char speed[32], delta[32], bytes[32];
+  char speed[32], delta[32], bytes[32], odds[32] = "";
   bool rescued = !spp_memory_feasible(&plan->prediction.memory);
-  spp_advice_add(list, code, "%s: %s%s (%s), %s", words, rescued ? "fits, " : "",
+  if (!spp_outcome_likely(plan, outcome))
+    snprintf(odds, sizeof odds, ", only %.0f %% likely to fit",
+             floor(100 * outcome->prediction.memory.fit_probability));
+  spp_advice_add(list, code, "%s: %s%s (%s), %s%s", words, rescued ? "fits, " : "",
                  spp_change_bytes(-outcome->saved_bytes, delta),
                  spp_bytes_print(outcome->prediction.memory.device_bytes, bytes),
-                 spp_speed_words(outcome->speed, speed));
+                 spp_speed_words(outcome->speed, speed), odds);
 }
 
 int spp_advise_next(const struct spp_plan *plan, struct spp_advice *advice, int max) {

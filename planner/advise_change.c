@@ -106,6 +106,11 @@ bool spp_outcome_try(const struct spp_plan *plan, const struct spp_job *job,
   return true;
 }
 
+bool spp_outcome_likely(const struct spp_plan *plan, const struct spp_outcome *outcome) {
+  double odds = outcome->prediction.memory.fit_probability;
+  return outcome->feasible && (odds >= 0.8 || odds >= plan->prediction.memory.fit_probability);
+}
+
 bool spp_change_try(const struct spp_plan *plan, const struct spp_change *change, char *words, size_t size,
                     struct spp_outcome *outcome) {
   struct spp_job job = plan->job;

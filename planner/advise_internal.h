@@ -31,6 +31,9 @@ void spp_request_of(const struct spp_layout *layout, struct spp_request *request
 bool spp_outcome_try(const struct spp_plan *plan, const struct spp_job *job,
                      const struct spp_request *request, struct spp_outcome *outcome);
 
+/* Fits with good odds (8 in 10), or better ones than the plan has. */
+bool spp_outcome_likely(const struct spp_plan *plan, const struct spp_outcome *outcome);
+
 /* The kinds of change: `apply` edits job and request for `arg` and writes words ("chunked loss"); false when
  * it does not apply to the plan. */
 struct spp_change {

@@ -62,7 +62,7 @@ static void warn_sp_cost(const struct spp_plan *plan, struct spp_advice_list *li
             passes_without = (long long)(none.layout.dp * none.layout.micro_batch);
   double ratio =
       none.prediction.time.step_s > 0 ? plan->prediction.time.step_s / none.prediction.time.step_s : 1;
-  if (none.feasible && none.speed > 0) {
+  if (spp_outcome_likely(plan, &none) && none.speed > 0) {
     spp_advice_add(list, "sp-not-needed", "SP is not needed: without it the step takes %s, %s",
                    spp_bytes_print(none.prediction.memory.device_bytes, bytes),
                    spp_speed_words(none.speed, speed));

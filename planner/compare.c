@@ -165,17 +165,27 @@ static bool runs(const struct spp_compare_row *row) {
   return row->legal && spp_memory_feasible(&row->plan.prediction.memory);
 }
 
+static bool risky(const struct spp_search_options *options, const struct spp_compare_row *row) {
+  return spp_plan_risky(options, &row->plan.prediction.memory);
+}
+
 static double speed(const struct spp_compare_row *row) {
   return runs(row) ? row->plan.prediction.time.tokens_per_s : 0;
 }
 
-/* The fastest row that fits, or `incumbent` (-1 = none) while it is within LEAD of it; -1 when nothing fits.
- * Earlier rows win ties. */
-static int winner(const struct spp_compare_row *rows, int count, int incumbent) {
+/* The fastest row that fits, a safe one where there is one, or `incumbent` (-1 = none) while it is as safe
+ * and within LEAD of it; -1 when nothing fits. Earlier rows win ties. */
+static int winner(const struct spp_search_options *options, const struct spp_compare_row *rows, int count,
+                  int incumbent) {
   int best = -1;
-  for (int i = 0; i < count; i++)
-    if (speed(&rows[i]) > 0 && (best < 0 || speed(&rows[i]) > speed(&rows[best]))) best = i;
-  if (best >= 0 && incumbent >= 0 && speed(&rows[incumbent]) * (1 + LEAD) >= speed(&rows[best]))
+  for (int i = 0; i < count; i++) {
+    if (!(speed(&rows[i]) > 0)) continue;
+    bool safer = best >= 0 && risky(options, &rows[best]) && !risky(options, &rows[i]),
+         as_safe = best >= 0 && risky(options, &rows[best]) == risky(options, &rows[i]);
+    if (best < 0 || safer || (as_safe && speed(&rows[i]) > speed(&rows[best]))) best = i;
+  }
+  if (best >= 0 && incumbent >= 0 && speed(&rows[incumbent]) * (1 + LEAD) >= speed(&rows[best]) &&
+      risky(options, &rows[incumbent]) <= risky(options, &rows[best]))
     return incumbent;
   return best;
 }
@@ -231,7 +241,7 @@ static int winner_at(const struct sweep *sweep, int64_t seq_tokens, uint64_t mas
     sweep->rows[i].legal = false;
     if ((mask >> i & 1) && run_row(&at, &sweep->list->items[i], &sweep->rows[i], &diag) != SPP_OK) return -2;
   }
-  return winner(sweep->rows, sweep->list->count, incumbent);
+  return winner(&at, sweep->rows, sweep->list->count, incumbent);
 }
 
 static void note_crossover(const struct sweep *sweep, int from, int to, int64_t seq_tokens) {

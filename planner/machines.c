@@ -74,7 +74,7 @@ static bool pool_fill(const struct spp_search_options *options, const struct ask
     for (int i = 0; i < asked[m].found.search.count; i++) {
       const struct spp_plan *plan = &asked[m].found.search.plans[i];
       pool->candidates[pool->count++] =
-          spp_candidate_of(options->objective, &plan->job, &plan->layout, &plan->prediction,
+          spp_candidate_of(options, &plan->job, &plan->layout, &plan->prediction,
                            &(struct spp_place){framework_index(options, plan), m, i, 0});
     }
   qsort(pool->candidates, pool->count, sizeof *pool->candidates, spp_candidate_compare);
@@ -227,9 +227,9 @@ static bool comes_before(const struct spp_search_options *options, const struct 
   const struct spp_plan *best = x->plans, *other = y->plans;
   struct spp_place place = {0, 0, 0, 0};
   struct spp_candidate first =
-      spp_candidate_of(options->objective, &best->job, &best->layout, &best->prediction, &place);
+      spp_candidate_of(options, &best->job, &best->layout, &best->prediction, &place);
   struct spp_candidate second =
-      spp_candidate_of(options->objective, &other->job, &other->layout, &other->prediction, &place);
+      spp_candidate_of(options, &other->job, &other->layout, &other->prediction, &place);
   return spp_candidate_compare(&first, &second) < 0;
 }
 

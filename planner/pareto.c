@@ -13,6 +13,7 @@ int spp_place_compare(const struct spp_place *a, const struct spp_place *b) {
 
 int spp_candidate_compare(const void *a, const void *b) {
   const struct spp_candidate *x = a, *y = b;
+  if (x->risky != y->risky) return x->risky ? 1 : -1;
   if (x->score != y->score) return x->score < y->score ? -1 : 1;
   if (x->step_s != y->step_s) return x->step_s < y->step_s ? -1 : 1;
   if (x->device_bytes != y->device_bytes) return x->device_bytes < y->device_bytes ? -1 : 1;
@@ -44,7 +45,7 @@ static size_t take_best(const struct spp_candidate *candidates, size_t n, int fr
                         const bool *taken) {
   size_t best = n, end = first;
   double limit = candidates[first].score * (1 + SPP_TIE);
-  while (end < n && candidates[end].score <= limit)
+  while (end < n && candidates[end].risky == candidates[first].risky && candidates[end].score <= limit)
     end++;
   for (size_t i = first; i < end; i++) {
     if (taken[i] || (framework >= 0 && candidates[i].place.framework != framework)) continue;
@@ -138,19 +139,27 @@ bool spp_known_fill(struct spp_known *known, const struct spp_candidate *candida
   }
   free(front);
   known->front_count = filled ? count : 0;
-  known->worst_top = n >= (size_t)top && top > 0 ? candidates[top - 1].score : INFINITY;
+  const struct spp_candidate *last = n >= (size_t)top && top > 0 ? &candidates[top - 1] : NULL;
+  known->worst_top[0] = last && !last->risky ? last->score : INFINITY;
+  known->worst_top[1] = !last ? INFINITY : last->risky ? last->score : -INFINITY;
   for (int f = 0; f < SPP_MAX_FRAMEWORKS; f++)
-    known->best[f] = INFINITY;
-  for (size_t i = n; i-- > 0;)
-    known->best[candidates[i].place.framework] = candidates[i].score;
+    known->best[0][f] = known->best[1][f] = INFINITY;
+  for (size_t i = n; i-- > 0;) {
+    int f = candidates[i].place.framework;
+    known->best[1][f] = candidates[i].risky ? candidates[i].score : -INFINITY;
+    if (!candidates[i].risky) known->best[0][f] = candidates[i].score;
+  }
   return filled;
 }
 
-bool spp_known_hopeless(const struct spp_known *known, int framework, double score, double step_s,
+static bool behind(double score, double known) {
+  return known == -INFINITY || score > known * (1 + SPP_TIE);
+}
+
+bool spp_known_hopeless(const struct spp_known *known, int framework, bool risky, double score, double step_s,
                         int64_t device_bytes) {
   int low = 0, high = known->front_count; /* members below low are faster than step_s */
-  if (score <= known->worst_top * (1 + SPP_TIE) || score <= known->best[framework] * (1 + SPP_TIE))
-    return false;
+  if (!behind(score, known->worst_top[risky]) || !behind(score, known->best[risky][framework])) return false;
   while (low < high) {
     int middle = low + (high - low) / 2;
     if (known->front_s[middle] < step_s)

@@ -46,6 +46,20 @@ static bool order_cells(struct spp_hunt *hunt) {
   return true;
 }
 
+/* The most bytes that may be as likely to fit as asked: the likelihood falls as bytes grow. */
+static int64_t risky_bytes(const struct spp_job *job, double min_fit) {
+  int64_t low = 0, high = INT64_C(1) << 52;
+  if (min_fit <= 0) return INT64_MAX;
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    if (spp_memory_fit_probability(job, middle, 0) < min_fit)
+      high = middle;
+    else
+      low = middle;
+  }
+  return low;
+}
+
 enum spp_status spp_hunt_open(const struct spp_search_options *options, struct spp_hunt *hunt,
                               struct spp_diag *diag) {
   struct spp_diag refusal = {.status = SPP_OK};
@@ -66,6 +80,7 @@ enum spp_status spp_hunt_open(const struct spp_search_options *options, struct s
       snprintf(hunt->refusals[i], sizeof hunt->refusals[i], "%.159s", refusal.what);
     else
       spp_bound_prepare(&space->jobs[0], &hunt->bounds[i]);
+    hunt->risky_bytes[i] = status == SPP_OK ? risky_bytes(&space->jobs[0], options->min_fit) : INT64_MAX;
     hunt->cell_count += space->cell_count;
   }
   if (hunt->cell_count > 0 && order_cells(hunt)) return SPP_OK;
@@ -152,7 +167,7 @@ static bool take_stock(struct spp_hunt *hunt, struct spp_tally *tally) {
   if (!spp_known_fill(&hunt->known, tally->candidates, tally->count, top)) return false;
   for (size_t i = 0; i < tally->count; i++) {
     const struct spp_candidate *c = &tally->candidates[i];
-    if (!spp_known_hopeless(&hunt->known, c->place.framework, c->score, c->step_s, c->device_bytes))
+    if (!spp_known_hopeless(&hunt->known, c->place.framework, c->risky, c->score, c->step_s, c->device_bytes))
       tally->candidates[kept++] = *c;
   }
   tally->count = kept;

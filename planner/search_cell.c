@@ -61,12 +61,17 @@ static void note_miss(const struct spp_job *job, const struct spp_memory *memory
   tally->nearest = *place;
 }
 
-struct spp_candidate spp_candidate_of(enum spp_objective objective, const struct spp_job *job,
+bool spp_plan_risky(const struct spp_search_options *options, const struct spp_memory *memory) {
+  return memory->fit_probability < options->min_fit;
+}
+
+struct spp_candidate spp_candidate_of(const struct spp_search_options *options, const struct spp_job *job,
                                       const struct spp_layout *layout,
                                       const struct spp_prediction *prediction,
                                       const struct spp_place *place) {
   return (struct spp_candidate){
-      .score = spp_objective_score(objective, prediction),
+      .risky = spp_plan_risky(options, &prediction->memory),
+      .score = spp_objective_score(options->objective, prediction),
       .step_s = prediction->time.step_s,
       .device_bytes = prediction->memory.device_bytes,
       .complexity = spp_layout_complexity(job, layout),
@@ -77,7 +82,7 @@ struct spp_candidate spp_candidate_of(enum spp_objective objective, const struct
 static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
                      const struct spp_prediction *prediction, struct spp_tally *tally) {
   struct spp_candidate candidate =
-      spp_candidate_of(hunt->options->objective, walk->job, &walk->layout, prediction, place);
+      spp_candidate_of(hunt->options, walk->job, &walk->layout, prediction, place);
   add_candidate(tally, &candidate);
 }
 
@@ -96,8 +101,8 @@ static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, c
  *
  * plain_bytes: what offload frees is bounded too (spp_bound_freed_bytes).
  *
- * fits_plain: offload is a remedy. Where the layout fits without, it is no part of the space (unless the
- * objective is memory, or the user fixed it), pruned or exhaustive. */
+ * fits_plain: offload is a remedy. Where the layout safely fits without, it is no part of the space (unless
+ * the objective is memory, or the user fixed it), pruned or exhaustive. */
 enum { MAX_BLOCK = SPP_RECOMPUTE_COUNT * SPP_MAX_PIPES * SPP_LOSS_CHOICE_COUNT * SPP_MAX_MICRO_BATCHES };
 struct lessons {
   int block, plain_block;
@@ -156,9 +161,10 @@ static bool needless_offload(const struct spp_hunt *hunt, const struct spp_walk 
          lessons->fits_plain[own_slot(walk)];
 }
 
-/* From a lower bound of the step time, and device bytes, known or bounded: can the layout be left out? */
+/* From a lower bound of the step time, and device bytes, known or bounded: can the layout be left out? risky:
+ * it is known to be. */
 static bool hopeless(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
-                     int64_t device_bytes) {
+                     int64_t device_bytes, bool risky) {
   const struct spp_bound *bound = &hunt->bounds[place->framework];
   if (hunt->known.front_count == 0) return false;
   double step_s = spp_bound_step_s(bound, &walk->layout);
@@ -166,7 +172,7 @@ static bool hopeless(const struct spp_hunt *hunt, const struct spp_walk *walk, c
       hunt->options->objective == SPP_OBJECTIVE_MEMORY ? (double)device_bytes : step_s / bound->real_tokens;
   if (hunt->options->objective == SPP_OBJECTIVE_COST && walk->job->usd_per_gpu_hour > 0)
     score *= walk->job->usd_per_gpu_hour / 3600 * (double)walk->job->gpus * 1e6;
-  return spp_known_hopeless(&hunt->known, place->framework, score, step_s, device_bytes);
+  return spp_known_hopeless(&hunt->known, place->framework, risky, score, step_s, device_bytes);
 }
 
 static int64_t capacity_of(const struct spp_job *job) {
@@ -195,7 +201,8 @@ static bool fit_in(const struct spp_hunt *hunt, const struct spp_walk *walk, con
       count_reason(&tally->reasons[SPP_REASON_MEMORY], place, -1);
       return false;
     }
-    if (hopeless(hunt, walk, place, *bytes) && !decides_offload(walk)) return false;
+    bool risky = *bytes > hunt->risky_bytes[place->framework];
+    if (hopeless(hunt, walk, place, *bytes, risky) && !decides_offload(walk)) return false;
   }
   spp_geometry_resolve(walk->job, &walk->layout, &prediction->geometry);
   spp_memory_predict(walk->job, &walk->layout, &prediction->geometry, NULL, &prediction->memory);
@@ -210,8 +217,9 @@ static void evaluate(const struct spp_hunt *hunt, const struct spp_walk *walk, c
                      struct lessons *lessons, struct spp_tally *tally) {
   struct spp_prediction prediction;
   bool exhaustive = hunt->options->exhaustive, fits = fit_in(hunt, walk, place, lessons, &prediction, tally);
-  if (fits && walk->layout.offload == SPP_OFFLOAD_NONE) lessons->fits_plain[own_slot(walk)] = true;
-  if (!exhaustive && (!fits || hopeless(hunt, walk, place, prediction.memory.device_bytes))) {
+  bool risky = fits && spp_plan_risky(hunt->options, &prediction.memory);
+  if (fits && !risky && walk->layout.offload == SPP_OFFLOAD_NONE) lessons->fits_plain[own_slot(walk)] = true;
+  if (!exhaustive && (!fits || hopeless(hunt, walk, place, prediction.memory.device_bytes, risky))) {
     tally->pruned++;
     return;
   }

@@ -14,6 +14,7 @@ int spp_place_compare(const struct spp_place *a, const struct spp_place *b);
 
 /* A layout that fits and was evaluated. */
 struct spp_candidate {
+  bool risky;   /* less likely to fit than asked: behind all that are not */
   double score; /* of the objective; smaller is better */
   double step_s;
   int64_t device_bytes;
@@ -44,11 +45,14 @@ struct spp_tally {
   bool out_of_memory;
 };
 
-/* What the search has found so far, against which the rest is pruned. */
+/* What the search has found so far, against which the rest is pruned. Index 0 is for layouts that may be
+ * safe, 1 for those known to be risky: a risky plan in the ranking gives way to a safe one of any score,
+ * while behind a full ranking of safe plans no risky one matters. */
 struct spp_known {
-  double worst_top; /* score of the last plan that will be ranked, or worse; infinity = not full */
-  double best[SPP_MAX_FRAMEWORKS]; /* score of each framework's best, or worse */
-  int front_count;                 /* step time ascending, bytes descending */
+  double worst_top[2]; /* a worse score than this is not ranked; infinity = there is room, -infinity = none is
+                          left */
+  double best[2][SPP_MAX_FRAMEWORKS]; /* a worse score than this is not its framework's best */
+  int front_count;                    /* step time ascending, bytes descending */
   double *front_s;
   int64_t *front_bytes;
 };
@@ -69,7 +73,8 @@ struct spp_hunt {
       *order; /* by how far the model is divided: what is found early prunes what comes later */
   int64_t cell_count;
   struct spp_known known;
-  bool nearest_matters; /* nothing fits: the static bound must not hide the nearest miss */
+  int64_t risky_bytes[SPP_MAX_FRAMEWORKS]; /* what takes more than this is risky; INT64_MAX = unknown */
+  bool nearest_matters;                    /* nothing fits: the static bound must not hide the nearest miss */
 };
 /* SPP_ERR_USAGE with the last refusal when no framework can do the job. */
 enum spp_status spp_hunt_open(const struct spp_search_options *options, struct spp_hunt *hunt,
@@ -86,7 +91,7 @@ bool spp_memory_feasible(const struct spp_memory *memory);
 /* Judge and evaluate every layout of one cell. */
 void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_tally *tally);
 double spp_objective_score(enum spp_objective objective, const struct spp_prediction *prediction);
-struct spp_candidate spp_candidate_of(enum spp_objective objective, const struct spp_job *job,
+struct spp_candidate spp_candidate_of(const struct spp_search_options *options, const struct spp_job *job,
                                       const struct spp_layout *layout,
                                       const struct spp_prediction *prediction, const struct spp_place *place);
 
@@ -97,7 +102,7 @@ void spp_tally_free(struct spp_tally *tally);
 
 /* Could a layout with these lower bounds still be ranked, be its framework's best, or be on the front?
  * Everything the search returns is one of those. */
-bool spp_known_hopeless(const struct spp_known *known, int framework, double score, double step_s,
+bool spp_known_hopeless(const struct spp_known *known, int framework, bool risky, double score, double step_s,
                         int64_t device_bytes);
 
 /* ---- ranking (pareto.c) ---- */
@@ -106,9 +111,9 @@ bool spp_known_hopeless(const struct spp_known *known, int framework, double sco
 #define SPP_TIE 1e-3
 
 /* Order candidates best first and pick: out[] gets indices into candidates, at most `count`; returns how
- * many. Round by round, among those within SPP_TIE of the best score left and not beaten in both time and
- * memory by another of them, the simplest is taken; then the smaller, the faster, the earlier. framework -1 =
- * all. candidates must be sorted by spp_candidate_compare. */
+ * many. The safe come before the risky. Round by round, among those within SPP_TIE of the best score left and
+ * not beaten in both time and memory by another of them, the simplest is taken; then the smaller, the faster,
+ * the earlier. framework -1 = all. candidates must be sorted by spp_candidate_compare. */
 int spp_rank(const struct spp_candidate *candidates, size_t n, int framework, int count, size_t *out,
              bool *taken);
 int spp_candidate_compare(const void *a, const void *b);

@@ -34,6 +34,7 @@ static void plan_row(struct spp_jo *jo, const struct spp_report *report, const s
   spp_jo_str(jo, "command", line.len ? spp_str_text(&line) : NULL);
   spp_jo_str(jo, "gpu", plan->job.gpu->name);
   spp_jo_i64(jo, "gpus", plan->job.gpus);
+  spp_jo_bool(jo, "likely_fits", !spp_plan_risky(answer->options, &plan->prediction.memory));
   spp_jo_end(jo);
   spp_str_free(&line);
 }

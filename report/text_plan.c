@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 
 #include "base/units.h"
@@ -120,6 +121,29 @@ static void others_line(const struct spp_plan_report *answer, const struct spp_t
                   spp_text_gib(plan->prediction.memory.device_bytes, gib));
   }
   if (most < count) spp_para_item(&para, SPP_TONE_DIM, "%d more: -v", count - most);
+  spp_para_end(&para);
+}
+
+/* The fastest layout of all, where the ranking passes it over because it may well not fit. */
+static void risky_line(const struct spp_plan_report *answer, const struct spp_text_style *style,
+                       struct spp_str *out) {
+  const struct spp_search_result *search = answer->search;
+  if (search->pareto_count == 0 || answer->options->objective == SPP_OBJECTIVE_MEMORY) return;
+  const struct spp_plan *best = &search->plans[0], *fast = &search->plans[search->pareto[0]];
+  double ratio = fast->prediction.time.tokens_per_s / best->prediction.time.tokens_per_s;
+  char described[320], change[32], gib[32];
+  struct spp_para para;
+  if (!spp_plan_risky(answer->options, &fast->prediction.memory) ||
+      spp_plan_risky(answer->options, &best->prediction.memory) || ratio < 1.01)
+    return;
+  spp_para_begin(&para, style, "riskier", out);
+  spp_para_item(&para, SPP_TONE_PLAIN, "%s, but only %.0f %% likely to fit at %s GiB",
+                spp_text_signed_percent(ratio, change), floor(100 * fast->prediction.memory.fit_probability),
+                spp_text_gib(fast->prediction.memory.device_bytes, gib));
+  spp_para_item(&para, SPP_TONE_PLAIN, "%s", fast->job.framework->display);
+  spp_para_item(&para, SPP_TONE_PLAIN, "%s",
+                spp_layout_describe(&fast->job, &fast->layout, described, sizeof described));
+  spp_para_item(&para, SPP_TONE_DIM, "first with --min-fit 0");
   spp_para_end(&para);
 }
 
@@ -249,6 +273,7 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   spp_text_epoch_line(report, &plan->job, &plan->prediction, style, out);
   spp_text_warnings(report, plan, style, out);
   advice(plan, style, out);
+  risky_line(answer, style, out);
   others_line(answer, style, out);
   trade_line(answer->search, style, out);
   spp_text_assumed(report, plan, style, out);

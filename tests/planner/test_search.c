@@ -42,6 +42,10 @@ static void expect_sound(const struct spp_search_options *options, const struct 
   expect_rel(again.time.step_s, plan->prediction.time.step_s, 0);
 }
 
+static bool risky(const struct spp_search_options *options, const struct spp_plan *plan) {
+  return spp_plan_risky(options, &plan->prediction.memory);
+}
+
 static void expect_sound_result(const struct spp_search_options *options,
                                 const struct spp_search_result *result) {
   expect_i64(result->layouts, result->evaluated + result->pruned);
@@ -54,8 +58,9 @@ static void expect_sound_result(const struct spp_search_options *options,
     expect_true(slow->memory.device_bytes < fast->memory.device_bytes);
   }
   for (int i = 0; i < result->count && result->top_count > 0; i++)
-    expect_true(result->plans[i].prediction.time.tokens_per_s <=
-                1.001 * result->plans[0].prediction.time.tokens_per_s * (1 + 1e-12));
+    expect_true(risky(options, &result->plans[i]) > risky(options, &result->plans[0]) ||
+                result->plans[i].prediction.time.tokens_per_s <=
+                    1.001 * result->plans[0].prediction.time.tokens_per_s * (1 + 1e-12));
 }
 
 /* ---- the default job ---- */
@@ -105,6 +110,56 @@ static void nothing_feasible_beats_the_plan_by_more_than_a_tie(void **state) {
   spp_search_free(&result);
 }
 
+/* ---- likely to fit ---- */
+
+/* A job whose fastest layout fills the GPU: it stands behind every likely one, unless nobody minds. */
+static void a_fast_plan_that_may_not_fit_stands_behind_the_likely_ones(void **state) {
+  const struct spp_framework *framework = jobs_framework("deepspeed");
+  struct spp_search_options options;
+  struct spp_search_result safe, bold;
+  struct spp_diag diag;
+  (void)state;
+  jobs_options("llama3.1-8b", "h100-80gb", 8, 65536, &options);
+  options.frameworks = &framework;
+  options.framework_count = 1;
+  options.top = 400;
+  expect_status(spp_search(&options, &bold, &diag), SPP_OK, &diag);
+  options.spec.max_memory_bytes = bold.plans[0].prediction.memory.device_bytes + 1; /* even odds, just */
+  spp_search_free(&bold);
+  expect_status(spp_search(&options, &bold, &diag), SPP_OK, &diag);
+  expect_true(bold.plans[0].prediction.memory.fit_probability < 0.6);
+  options.min_fit = 0.8;
+  expect_status(spp_search(&options, &safe, &diag), SPP_OK, &diag);
+  expect_false(risky(&options, &safe.plans[0]));
+  expect_true(safe.plans[0].prediction.time.tokens_per_s <=
+              bold.plans[0].prediction.time.tokens_per_s * (1 + 1e-3));
+  for (int i = 1; i < safe.top_count; i++)
+    expect_true(risky(&options, &safe.plans[i - 1]) <= risky(&options, &safe.plans[i]));
+  expect_rel(safe.plans[safe.pareto[0]].prediction.time.step_s,
+             bold.plans[bold.pareto[0]].prediction.time.step_s, 0); /* still shown */
+  spp_search_free(&safe);
+  spp_search_free(&bold);
+}
+
+/* Φ(0.8416) = 0.8: what takes capacity / (1 + 0.8416 sigma) is as likely to fit as that. */
+static void likelihood_falls_as_bytes_grow(void **state) {
+  struct spp_search_options options;
+  struct spp_search_result result;
+  struct spp_diag diag;
+  (void)state;
+  jobs_options("qwen2.5-7b", "h100-80gb", 8, 32768, &options);
+  expect_status(spp_search(&options, &result, &diag), SPP_OK, &diag);
+  const struct spp_job *job = &result.plans[0].job;
+  double capacity = (double)job->gpu->capacity_bytes,
+         bytes = capacity / (1 + 0.8416212335729143 * job->framework->memory_sigma);
+  expect_rel(spp_memory_fit_probability(job, (int64_t)bytes, 0), 0.8, 1e-6);
+  expect_rel(spp_memory_fit_probability(job, (int64_t)capacity, 0), 0.5, 1e-6);
+  for (int64_t gib = 1; gib < 200; gib++)
+    expect_true(spp_memory_fit_probability(job, gib << 30, 0) >=
+                spp_memory_fit_probability(job, (gib + 1) << 30, 0));
+  spp_search_free(&result);
+}
+
 /* ---- random jobs ---- */
 
 static uint64_t random_state;
@@ -125,12 +180,14 @@ static void random_options(struct spp_search_options *options, const struct spp_
   static const int64_t counts[] = {1, 2, 3, 4, 6, 8, 16}, seqs[] = {512, 4096, 16384, 32768, 131072, 1000};
   static const int64_t batches[] = {0, 0, 8, 12, 32, 7};
   static const int64_t objectives[] = {SPP_OBJECTIVE_THROUGHPUT, SPP_OBJECTIVE_MEMORY, SPP_OBJECTIVE_COST};
+  static const double min_fits[] = {0, 0.8, 0.95};
   static const int64_t methods[] = {SPP_UNSET, SPP_METHOD_FULL, SPP_METHOD_LORA, SPP_METHOD_QLORA};
   jobs_options(models[next_random() % 5], gpus[next_random() % 3], pick(counts, 7), pick(seqs, 6), options);
   options->spec.global_batch = pick(batches, 6);
   options->spec.method = (int)pick(methods, 4);
   options->spec.packing = next_random() % 2 ? 1 : SPP_UNSET;
   options->objective = (enum spp_objective)pick(objectives, 3);
+  options->min_fit = min_fits[next_random() % 3];
   options->top = 1 + (int)(next_random() % 8);
   frameworks[0] = jobs_frameworks[next_random() % (uint64_t)jobs_framework_count];
   options->frameworks = frameworks;
@@ -338,6 +395,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_default_job_has_a_plan_from_every_framework_that_can_do_it),
       cmocka_unit_test(nothing_feasible_beats_the_plan_by_more_than_a_tie),
+      cmocka_unit_test(a_fast_plan_that_may_not_fit_stands_behind_the_likely_ones),
+      cmocka_unit_test(likelihood_falls_as_bytes_grow),
       cmocka_unit_test(pruning_changes_no_answer_on_two_hundred_random_jobs),
       cmocka_unit_test(four_threads_find_what_one_finds),
       cmocka_unit_test(the_order_of_frameworks_only_breaks_ties),
