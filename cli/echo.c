@@ -128,6 +128,8 @@ static struct spp_echo echo_given(struct spp_cli *cli, const struct spp_option *
   const char *field = (const char *)&cli->args + option->offset;
   struct spp_echo echo = {.key = option->key};
   switch (option->type.kind) {
+  case SPP_KIND_SECONDS:
+  case SPP_KIND_RATE:
   case SPP_KIND_REAL:
     echo.kind = SPP_ECHO_REAL, echo.real = *(const double *)(const void *)field;
     return echo;
@@ -191,6 +193,15 @@ enum spp_status spp_setup_idle(struct spp_cli *cli, const struct spp_job *job,
   return SPP_OK;
 }
 
+static struct spp_failures failures_of(const struct spp_args *args) {
+  return (struct spp_failures){
+      .gpu_mtbf_s = args->mtbf_s,
+      .checkpoint_bytes_per_s =
+          args->checkpoint_bytes_per_s > 0 ? args->checkpoint_bytes_per_s : SPP_CHECKPOINT_BYTES_PER_S,
+      .restart_s = args->restart_s >= 0 ? args->restart_s : SPP_RESTART_S,
+  };
+}
+
 enum spp_status spp_setup_report(struct spp_cli *cli, const struct spp_setup *setup,
                                  const struct spp_job *job, bool one_framework, struct spp_report *report,
                                  struct spp_diag *diag) {
@@ -213,6 +224,7 @@ enum spp_status spp_setup_report(struct spp_cli *cli, const struct spp_setup *se
       .searched_frameworks = setup->any_framework ? setup->framework_count : 0,
       .dataset_tokens = cli->args.dataset_tokens,
       .dataset_samples = cli->args.dataset_samples,
+      .failures = failures_of(&cli->args),
   };
   return job ? spp_setup_idle(cli, job, NULL, report, diag) : SPP_OK;
 }

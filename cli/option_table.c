@@ -59,6 +59,8 @@ static const char *suite_word(int i, int *value) {
 #define PAGES     (SPP_CMD_TUI | SPP_CMD_REPORT) /* no text, JSON or CSV */
 #define ANSWERING ((MODELLED & ~PAGES) | SPP_CMD_LIST | SPP_CMD_ACCURACY | SPP_CMD_VALIDATE)
 
+#define WITH_FAILURES (SPP_CMD_PLAN | SPP_CMD_PREDICT | SPP_CMD_SWEEP | SPP_CMD_COMPARE)
+
 #define AT(field) .offset = offsetof(struct spp_args, field)
 #define JOB       .commands = MODELLED, .group = SPP_GROUP_OPT_JOB
 #define HARDWARE  .commands = MODELLED, .group = SPP_GROUP_OPT_HARDWARE
@@ -92,6 +94,17 @@ const struct spp_option spp_options[] = {
      .commands = LAID_OUT, .group = SPP_GROUP_OPT_HARDWARE, .key = "usd_per_gpu_hour",
      .help =
          "what one GPU costs an hour (default: a list price); one for each type of --gpu, or one for all"},
+    {"mtbf", 0, .type.kind = SPP_KIND_SECONDS, .type.real_min = 1, .type.real_max = 1e12, .arg = "TIME",
+     AT(mtbf_s), .commands = WITH_FAILURES, .group = SPP_GROUP_OPT_HARDWARE, .key = "mtbf_s",
+     .help =
+         "mean time between failures of one GPU, such as 50000h: expected goodput and checkpoint interval"},
+    {"checkpoint-rate", 0, .type.kind = SPP_KIND_RATE, .type.real_min = 1e3, .type.real_max = 1e15,
+     .arg = "RATE", AT(checkpoint_bytes_per_s), .commands = WITH_FAILURES, .group = SPP_GROUP_OPT_HARDWARE,
+     .key = "checkpoint_bytes_per_s",
+     .help = "what one node writes of a checkpoint, such as 2GB/s (default: 1GB/s)"},
+    {"restart-time", 0, .type.kind = SPP_KIND_SECONDS, .type.real_max = 1e9, .arg = "TIME", AT(restart_s),
+     .commands = WITH_FAILURES, .group = SPP_GROUP_OPT_HARDWARE, .key = "restart_s",
+     .help = "from a failure to the reading of the checkpoint (default: 10min)"},
     {"framework", 'f', TEXT, .arg = "NAME", AT(framework), JOB, .source = SPP_VALUES_FRAMEWORK,
      .key = "framework",
      .help = "training framework, or any (default: any for plan and compare, else ms-swift)"},

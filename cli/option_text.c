@@ -58,6 +58,8 @@ static size_t size_of(enum spp_value_kind kind) {
   case SPP_KIND_COUNT:
   case SPP_KIND_TOKENS:
   case SPP_KIND_BYTES: return sizeof(int64_t);
+  case SPP_KIND_SECONDS:
+  case SPP_KIND_RATE:
   case SPP_KIND_REAL: return sizeof(double);
   case SPP_KIND_REALS: return sizeof(struct spp_reals);
   case SPP_KIND_TEXT: return sizeof(const char *);
@@ -91,6 +93,11 @@ bool spp_option_text(const struct spp_option *option, const struct spp_args *arg
   case SPP_KIND_WORDS:
   case SPP_KIND_MASK: print_words(&option->type, spp_option_i64(option, args), text, size); return true;
   case SPP_KIND_REAL: print_real(*(const double *)field, text, size); return true;
+  case SPP_KIND_SECONDS:
+  case SPP_KIND_RATE:
+    print_real(*(const double *)field, text, size);
+    snprintf(text + strlen(text), size - strlen(text), option->type.kind == SPP_KIND_RATE ? "B/s" : "s");
+    return true;
   case SPP_KIND_REALS: print_reals(field, text, size); return true;
   case SPP_KIND_TEXT: snprintf(text, size, "%s", *(const char *const *)field); return true;
   case SPP_KIND_IMAGE:

@@ -32,7 +32,7 @@ void spp_args_clear(struct spp_args *args) {
   args->backend = args->suite = SPP_UNSET;
   args->ranks = args->steps = SPP_UNSET;
   args->objective = SPP_OBJECTIVE_THROUGHPUT;
-  args->min_fit = -1;
+  args->min_fit = args->mtbf_s = args->checkpoint_bytes_per_s = args->restart_s = -1;
   args->color = SPP_COLOR_AUTO;
 }
 
@@ -99,12 +99,28 @@ static enum spp_status store_text(const struct spp_option *option, const char *t
   return SPP_OK;
 }
 
+/* A time or a rate of nothing says nothing. */
+static enum spp_status store_positive(const struct spp_option *option, const char *text, const char *where,
+                                      struct spp_args *args, struct spp_diag *diag) {
+  double value = 0;
+  enum spp_status status = option->type.kind == SPP_KIND_RATE ? spp_rate_parse(text, where, &value, diag)
+                                                              : spp_seconds_parse(text, where, &value, diag);
+  if (status != SPP_OK) return status;
+  if (value < option->type.real_min || value > option->type.real_max)
+    return spp_diag_set(diag, SPP_ERR_USAGE, where, "give one that a machine could have",
+                        "'%.60s' is out of range", text);
+  *(double *)field_of(option, args) = value;
+  return SPP_OK;
+}
+
 enum spp_status spp_option_store(const struct spp_option *option, const char *text, const char *where,
                                  struct spp_args *args, struct spp_diag *diag) {
   void *field = field_of(option, args);
   struct spp_value_type word = option->type;
   switch (option->type.kind) {
   case SPP_KIND_REALS: return store_reals(option, text, where, args, diag);
+  case SPP_KIND_SECONDS:
+  case SPP_KIND_RATE: return store_positive(option, text, where, args, diag);
   case SPP_KIND_TEXT: return store_text(option, text, where, args, diag);
   case SPP_KIND_LIST: return store_list(option, text, where, args, diag);
   case SPP_KIND_IMAGE: return store_image(option, text, where, args, diag);

@@ -34,6 +34,7 @@ enum spp_command_bit {
 /* Kinds of values beside those of model/setting.h:
  *   SPP_KIND_PART   one word that may be left out, which stores type.value; int
  *   SPP_KIND_REALS  real numbers in [real_min, real_max] joined by commas; struct spp_reals
+ *   SPP_KIND_SECONDS, SPP_KIND_RATE  10min, 2GB/s; double, negative = not given
  *   SPP_KIND_TEXT   const char *, borrowed from argv, the environment or the arena
  *   SPP_KIND_LIST   text given any number of times; struct spp_texts
  *   SPP_KIND_IMAGE  WxH[xN]; struct spp_image_size */
@@ -84,6 +85,7 @@ struct spp_args {
   int64_t gpus_per_node;
   struct spp_image_size image;
   int64_t dataset_tokens, dataset_samples;
+  double mtbf_s, checkpoint_bytes_per_s, restart_s;
 
   int objective, find, search, explain, color;
   int64_t top, threads;

@@ -19,6 +19,8 @@ enum spp_value_kind {
   /* of the command line alone (cli/options.h) */
   SPP_KIND_PART,
   SPP_KIND_REALS,
+  SPP_KIND_SECONDS,
+  SPP_KIND_RATE,
   SPP_KIND_TEXT,
   SPP_KIND_LIST,
   SPP_KIND_IMAGE

@@ -229,8 +229,29 @@ void spp_jp_comm(struct spp_jo *jo, const struct spp_layout *layout, const struc
   spp_jo_end(jo);
 }
 
+/* With --mtbf; else null. */
+static void goodput(struct spp_jo *jo, const struct spp_report *report, const struct spp_job *job,
+                    const struct spp_layout *layout, const struct spp_time *time, double epoch_s) {
+  struct spp_goodput g;
+  if (!spp_goodput_predict(&report->failures, job, layout, time, &g)) {
+    spp_jo_null(jo, "goodput");
+    return;
+  }
+  spp_jo_obj(jo, "goodput");
+  spp_jo_real(jo, "share", g.share);
+  spp_jo_real(jo, "tokens_per_s", g.tokens_per_s);
+  spp_jo_real(jo, "job_mtbf_s", g.job_mtbf_s);
+  spp_jo_i64(jo, "checkpoint_bytes", g.checkpoint_bytes);
+  spp_jo_real(jo, "checkpoint_s", g.checkpoint_s);
+  spp_jo_real(jo, "checkpoint_interval_s", g.interval_s);
+  spp_jo_i64(jo, "checkpoint_interval_steps", g.interval_steps);
+  spp_jo_real(jo, "restart_s", g.restart_s);
+  real_or_null(jo, "epoch_s", epoch_s / g.share, epoch_s > 0 && g.share > 0);
+  spp_jo_end(jo);
+}
+
 void spp_jp_time(struct spp_jo *jo, const struct spp_report *report, const struct spp_job *job,
-                 const struct spp_prediction *prediction) {
+                 const struct spp_layout *layout, const struct spp_prediction *prediction) {
   const struct spp_time *time = &prediction->time;
   double epoch_s = spp_fact_epoch_s(report, job, prediction);
   spp_jo_obj(jo, "time");
@@ -253,6 +274,7 @@ void spp_jp_time(struct spp_jo *jo, const struct spp_report *report, const struc
   spp_jo_real(jo, "model_tflops_per_gpu_causal", time->tflops_per_gpu_causal);
   spp_jo_real(jo, "model_tflops_per_gpu_full", time->tflops_per_gpu_full);
   real_or_null(jo, "epoch_s", epoch_s, epoch_s > 0);
+  goodput(jo, report, job, layout, time, epoch_s);
   spp_jo_end(jo);
 }
 
@@ -266,7 +288,7 @@ void spp_jp_plan(struct spp_jo *jo, const struct spp_report *report, const struc
   spp_jp_layout(jo, &plan->job, &plan->layout);
   spp_jp_memory(jo, &plan->job, &plan->prediction.memory);
   spp_jp_comm(jo, &plan->layout, &plan->prediction.comm);
-  spp_jp_time(jo, report, &plan->job, &plan->prediction);
+  spp_jp_time(jo, report, &plan->job, &plan->layout, &plan->prediction);
   spp_jp_cost(jo, &plan->prediction.time);
 }
 

@@ -14,7 +14,7 @@ void spp_jp_layout(struct spp_jo *jo, const struct spp_job *job, const struct sp
 void spp_jp_memory(struct spp_jo *jo, const struct spp_job *job, const struct spp_memory *memory);
 void spp_jp_comm(struct spp_jo *jo, const struct spp_layout *layout, const struct spp_comm *comm);
 void spp_jp_time(struct spp_jo *jo, const struct spp_report *report, const struct spp_job *job,
-                 const struct spp_prediction *prediction);
+                 const struct spp_layout *layout, const struct spp_prediction *prediction);
 void spp_jp_cost(struct spp_jo *jo, const struct spp_time *time);
 /* layout, memory, comm, time, cost of one plan, inside an object the caller opened. */
 void spp_jp_plan(struct spp_jo *jo, const struct spp_report *report, const struct spp_plan *plan);

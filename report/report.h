@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
+#include "model/goodput.h"
 #include "planner/advise.h"
 #include "planner/alloc.h"
 #include "planner/compare.h"
@@ -42,6 +43,7 @@ struct spp_report {
   const char *gpu_note;                    /* "no GPU found here", NULL when --gpu was given */
   int searched_frameworks;                 /* how many were searched; 0 = the framework was given */
   int64_t dataset_tokens, dataset_samples; /* or SPP_UNSET */
+  struct spp_failures failures;            /* gpu_mtbf_s not above 0: not asked */
   const struct spp_advice *idle;           /* options that were given and change nothing */
   int idle_count;
 };

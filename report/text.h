@@ -65,6 +65,9 @@ void spp_text_comm_line(const struct spp_layout *layout, const struct spp_comm *
 void spp_text_epoch_line(const struct spp_report *report, const struct spp_job *job,
                          const struct spp_prediction *prediction, const struct spp_text_style *style,
                          struct spp_str *out);
+/* Goodput, where --mtbf was given. */
+void spp_text_failures_line(const struct spp_report *report, const struct spp_plan *plan,
+                            const struct spp_text_style *style, struct spp_str *out);
 /* warnings, assumed and run: the foot of plan and predict. */
 /* plan may be NULL: options without effect alone. */
 void spp_text_warnings(const struct spp_report *report, const struct spp_plan *plan,

@@ -233,6 +233,28 @@ void spp_text_epoch_line(const struct spp_report *report, const struct spp_job *
   spp_para_end(&para);
 }
 
+void spp_text_failures_line(const struct spp_report *report, const struct spp_plan *plan,
+                            const struct spp_text_style *style, struct spp_str *out) {
+  const struct spp_prediction *prediction = &plan->prediction;
+  double epoch_s = spp_fact_epoch_s(report, &plan->job, prediction);
+  char share[32], mtbf[32], every[32], steps[32], bytes[32], write[32], restart[32], epoch[32], rate[32];
+  struct spp_goodput g;
+  struct spp_para para;
+  if (!spp_goodput_predict(&report->failures, &plan->job, &plan->layout, &prediction->time, &g)) return;
+  spp_para_begin(&para, style, "failures", out);
+  spp_para_item(&para, SPP_TONE_PLAIN, "goodput %s %%: %s tok/s in all", spp_text_percent(g.share, share),
+                spp_text_rate(g.tokens_per_s, rate));
+  spp_para_item(&para, SPP_TONE_PLAIN, "one every %s", spp_seconds_print(g.job_mtbf_s, mtbf));
+  spp_para_item(&para, SPP_TONE_PLAIN, "checkpoint every %s (%s step%s): %s in %s",
+                spp_seconds_print(g.interval_s, every), spp_int_print(g.interval_steps, steps),
+                g.interval_steps == 1 ? "" : "s", spp_bytes_print_decimal(g.checkpoint_bytes, bytes),
+                spp_seconds_print(g.checkpoint_s, write));
+  spp_para_item(&para, SPP_TONE_PLAIN, "restart %s", spp_seconds_print(g.restart_s, restart));
+  if (epoch_s > 0 && g.share > 0)
+    spp_para_item(&para, SPP_TONE_PLAIN, "epoch %s", spp_seconds_print(epoch_s / g.share, epoch));
+  spp_para_end(&para);
+}
+
 void spp_text_warnings(const struct spp_report *report, const struct spp_plan *plan,
                        const struct spp_text_style *style, struct spp_str *out) {
   struct spp_advice advice[SPP_MAX_ADVICE];

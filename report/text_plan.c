@@ -271,6 +271,7 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   spp_text_memory_bar(&plan->prediction.memory, style, out);
   spp_text_comm_line(&plan->layout, &plan->prediction.comm, style, out);
   spp_text_epoch_line(report, &plan->job, &plan->prediction, style, out);
+  spp_text_failures_line(report, plan, style, out);
   spp_text_warnings(report, plan, style, out);
   advice(plan, style, out);
   risky_line(answer, style, out);

@@ -120,6 +120,7 @@ void spp_text_predict(const struct spp_report *report, const struct spp_predict_
   time_line(&answer->prediction->time, style, out);
   efficiency_line(&answer->prediction->time, style, out);
   spp_text_epoch_line(report, answer->job, answer->prediction, style, out);
+  spp_text_failures_line(report, &plan, style, out);
   spp_text_warnings(report, &plan, style, out);
   spp_text_assumed(report, &plan, style, out);
   spp_text_launch(answer->job, answer->layout, style, out);

@@ -54,6 +54,11 @@ static const struct bad {
      "one cluster does not hold 2 GPU types"},
     {"--model qwen7b --seq 32k --gpus 8 --gpu h20-96gb --objective cost", 2, "no price is known for H20"},
 
+    {"--model qwen7b --seq 32k --gpus 8 --mtbf 50000", 2, "--mtbf"},
+    {"--model qwen7b --seq 32k --gpus 8 --mtbf 0h", 2, "--mtbf: give one that a machine could have"},
+    {"--model qwen7b --seq 32k --gpus 8 --mtbf 1h --checkpoint-rate 2GB", 2, "--checkpoint-rate"},
+    {"alloc 1GiB --model qwen7b --mtbf 1h", 2, "'alloc' has no option --mtbf"},
+
     {"plan", 2, "--model is missing"},
     {"--seq 32k --gpus 8", 2, "--model is missing"},
     {"--model qwen7b --gpus 8", 2, "--seq is missing"},
