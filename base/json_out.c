@@ -108,8 +108,15 @@ void spp_jo_real(struct spp_jo *jo, const char *key, double value) {
   real(jo, key, value, 6);
 }
 
+/* 15 digits are enough for what people wrote, 17 for every double. */
 void spp_jo_real_exact(struct spp_jo *jo, const char *key, double value) {
-  real(jo, key, value, 17);
+  char text[32];
+  double back = 0;
+  int digits = 15;
+  while (isfinite(value) && digits < 17 &&
+         (!spp_decimal_parse(spp_decimal_print(value, digits, text), strlen(text), &back) || back != value))
+    digits++;
+  real(jo, key, value, digits);
 }
 
 void spp_jo_str(struct spp_jo *jo, const char *key, const char *text) {

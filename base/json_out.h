@@ -31,7 +31,7 @@ void spp_jo_end(struct spp_jo *jo);
 
 void spp_jo_i64(struct spp_jo *jo, const char *key, int64_t value);
 void spp_jo_real(struct spp_jo *jo, const char *key, double value);
-/* Every digit of the double, for values that are read back. */
+/* The fewest digits (at least 15) that read back as this very double. */
 void spp_jo_real_exact(struct spp_jo *jo, const char *key, double value);
 /* NULL becomes null. Bytes that are not UTF-8 become U+FFFD, so that the output is always valid. */
 void spp_jo_str(struct spp_jo *jo, const char *key, const char *text);

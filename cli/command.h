@@ -3,6 +3,7 @@
 #define SPP_CLI_COMMAND_H
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "base/strbuf.h"
 #include "base/term.h"
 #include "cli/options.h"
@@ -31,7 +32,13 @@ const char *spp_command_word(int i);
 /* What `list` can list, by number; NULL after the last. */
 const char *spp_list_word(int i);
 
-enum spp_set_by { SPP_SET_BY_NOBODY, SPP_SET_BY_FILE, SPP_SET_BY_ENVIRONMENT, SPP_SET_BY_FLAG };
+enum spp_set_by {
+  SPP_SET_BY_NOBODY,
+  SPP_SET_BY_FILE,
+  SPP_SET_BY_ENVIRONMENT,
+  SPP_SET_BY_SAVED, /* --from */
+  SPP_SET_BY_FLAG
+};
 
 /* One run of the program. */
 struct spp_cli {
@@ -39,6 +46,7 @@ struct spp_cli {
   char **argv;
   struct spp_args args;
   enum spp_set_by set_by[SPP_MAX_OPTIONS]; /* by option row */
+  bool saved[SPP_MAX_OPTIONS];             /* the file of --from decides this, be it to leave it open */
   const struct spp_command *command;
   bool command_given; /* false: plan by default */
   const char *positional;
@@ -56,6 +64,8 @@ enum spp_status spp_cli_parse(struct spp_cli *cli, int argc, char **argv, struct
 /* Fields nobody set yet from SPPLAN_* variables, then from the user's config.json ($XDG_CONFIG_HOME/spplan).
  */
 enum spp_status spp_cli_defaults(struct spp_cli *cli, struct spp_diag *diag);
+/* The text a flag would have had for a JSON string, number or boolean; NULL for anything else. */
+const char *spp_cli_value_text(struct spp_json value, struct spp_arena *arena);
 
 enum spp_status spp_run_plan(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_predict(struct spp_cli *cli, struct spp_diag *diag);

@@ -10,10 +10,17 @@
 #include "base/suggest.h"
 #include "cli/command.h"
 
+/* Rows that share a field (--overlap, --no-overlap) count together. */
+static bool is_saved(const struct spp_cli *cli, const struct spp_option *option) {
+  for (int i = 0; i < spp_option_count; i++)
+    if (spp_options[i].offset == option->offset && cli->saved[i]) return true;
+  return false;
+}
+
 /* An option takes a default when it belongs to the command and nobody with more say has set its field. */
 static bool wants_default(const struct spp_cli *cli, const struct spp_option *option) {
   return !option->no_default && (option->commands & (unsigned)cli->command->bit) &&
-         spp_cli_set_by(cli, option->name) == SPP_SET_BY_NOBODY;
+         spp_cli_set_by(cli, option->name) == SPP_SET_BY_NOBODY && !is_saved(cli, option);
 }
 
 static void environment_name(const struct spp_option *option, char *buf, size_t size) {
@@ -34,8 +41,7 @@ static enum spp_status from_environment(struct spp_cli *cli, const struct spp_op
   return spp_option_store(option, text, name, &cli->args, diag);
 }
 
-/* The text a flag would have had. Strings, numbers and booleans are taken; numbers must be whole or short. */
-static const char *value_text(struct spp_json value, struct spp_arena *arena) {
+const char *spp_cli_value_text(struct spp_json value, struct spp_arena *arena) {
   const char *text;
   int64_t number;
   double real;
@@ -74,7 +80,7 @@ static enum spp_status from_member(struct spp_cli *cli, struct spp_json value, s
   enum spp_status status;
   if (!option || option->no_default) return unknown_key(value, key, diag);
   if (!wants_default(cli, option)) return SPP_OK;
-  if (!(text = value_text(value, &cli->arena)))
+  if (!(text = spp_cli_value_text(value, &cli->arena)))
     return spp_json_refuse(value, "write a string, a number, true or false", diag, "no such value for \"%s\"",
                            key);
   where = spp_arena_printf(&cli->arena, "%s: %s", spp_json_name(value.doc),

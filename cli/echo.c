@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/idle.h"
 #include "cli/setup.h"
 #include "model/job.h"
@@ -154,21 +155,31 @@ static struct spp_echo echo_given(struct spp_cli *cli, const struct spp_option *
   }
 }
 
-/* Names as they were found, not as they were typed. */
+/* A name as it was found, not as it was typed; but a file by its path, or nobody could ask again. */
+static const char *found(const char *typed, const char *name) {
+  return typed && strcmp(typed, name) != 0 && spp_path_exists(typed) ? typed : name;
+}
+
 static bool echo_name(const struct spp_cli *cli, const struct spp_setup *setup,
                       const struct spp_option *option, struct spp_echo *echo) {
   const struct spp_job_spec *spec = &cli->args.spec;
   *echo = (struct spp_echo){.key = option->key, .kind = SPP_ECHO_TEXT};
   switch (option->source) {
-  case SPP_VALUES_MODEL: echo->text = spec->arch ? spec->arch->name : NULL; return true;
+  case SPP_VALUES_MODEL:
+    echo->text = spec->arch ? found(cli->args.model, spec->arch->name) : NULL;
+    return true;
   case SPP_VALUES_GPU:
     echo->text = spec->gpu ? spec->gpu->name : NULL;
     if (setup->machine_count > 1)
       echo->kind = SPP_ECHO_TEXTS, echo->texts = setup->gpu_names, echo->text_count = setup->machine_count;
     return true;
-  case SPP_VALUES_CLUSTER: echo->text = spec->cluster ? spec->cluster->name : NULL; return true;
+  case SPP_VALUES_CLUSTER:
+    echo->text = spec->cluster ? found(cli->args.cluster, spec->cluster->name) : NULL;
+    return true;
   case SPP_VALUES_FRAMEWORK:
-    echo->text = setup->any_framework ? "any" : setup->framework_count ? setup->frameworks[0]->name : NULL;
+    echo->text = setup->any_framework     ? "any"
+                 : setup->framework_count ? found(cli->args.framework, setup->frameworks[0]->name)
+                                          : NULL;
     return true;
   default: break;
   }
@@ -214,6 +225,7 @@ enum spp_status spp_setup_report(struct spp_cli *cli, const struct spp_setup *se
     if (!echo_name(cli, setup, option, &inputs[count]))
       inputs[count] =
           has_value(cli, option) ? echo_given(cli, option) : echo_resolved(cli, option, job, one_framework);
+    inputs[count].given = spp_cli_set_by(cli, option->name) != SPP_SET_BY_NOBODY;
     count++;
   }
   *report = (struct spp_report){

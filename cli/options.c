@@ -26,7 +26,7 @@ void spp_args_clear(struct spp_args *args) {
   memset(args, 0, sizeof *args);
   spp_job_spec_clear(&args->spec);
   spp_request_clear(&args->request);
-  args->gpus_per_node = SPP_UNSET;
+  args->gpus_per_node = args->rank = SPP_UNSET;
   args->dataset_tokens = args->dataset_samples = args->top = args->threads = SPP_UNSET;
   args->find = args->explain = SPP_UNSET;
   args->backend = args->suite = SPP_UNSET;

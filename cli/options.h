@@ -80,9 +80,10 @@ struct spp_args {
   struct spp_job_spec spec;   /* names are resolved into it later (cli/setup.c) */
   struct spp_request request; /* the layout fields that were fixed */
 
-  const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output, *trace;
+  const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output, *trace, *from;
   struct spp_reals prices; /* USD per GPU-hour: one, or one for each type of --gpu */
   int64_t gpus_per_node;
+  int64_t rank; /* which plan of --from */
   struct spp_image_size image;
   int64_t dataset_tokens, dataset_samples;
   double mtbf_s, checkpoint_bytes_per_s, restart_s;

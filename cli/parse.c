@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "cli/command.h"
+#include "cli/from.h"
 
 enum { FIRST_VALUE = 1000, MAX_WORDS = 2 };
 static const char *const command_line = "command line";
@@ -201,6 +201,16 @@ static bool asks_for_help(const struct spp_args *args) {
   return args->help || args->version || args->help_man || args->complete_options || args->complete_values;
 }
 
+/* --from FILE, or `tui FILE`. */
+static enum spp_status read_saved(struct spp_cli *cli, struct spp_diag *diag) {
+  if (cli->command->bit == SPP_CMD_TUI && cli->positional && !cli->args.from)
+    cli->args.from = cli->positional;
+  if (cli->args.rank != SPP_UNSET && !cli->args.from)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--rank", "give --from FILE",
+                        "there is no saved plan to choose");
+  return cli->args.from ? spp_cli_from(cli, cli->args.from, diag) : SPP_OK;
+}
+
 enum spp_status spp_cli_parse(struct spp_cli *cli, int argc, char **argv, struct spp_diag *diag) {
   struct words words = {0};
   enum spp_status status;
@@ -217,6 +227,7 @@ enum spp_status spp_cli_parse(struct spp_cli *cli, int argc, char **argv, struct
   if (cli->args.json && cli->args.csv)
     return spp_diag_set(diag, SPP_ERR_USAGE, command_line, "choose one",
                         "--json and --csv exclude each other");
+  if (!asks_for_help(&cli->args) && (status = read_saved(cli, diag)) != SPP_OK) return status;
   if (!asks_for_help(&cli->args) && (status = spp_cli_defaults(cli, diag)) != SPP_OK) return status;
   return SPP_OK;
 }

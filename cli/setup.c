@@ -147,6 +147,8 @@ static enum spp_status load_hardware(struct spp_cli *cli, struct spp_args *args,
   enum spp_status status = SPP_OK;
   int count = 1;
   if (args->prices.count == 1) args->spec.usd_per_gpu_hour = args->prices.value[0];
+  if (args->gpu && spp_cli_set_by(cli, "gpu") == SPP_SET_BY_NOBODY)
+    setup->gpu_note = "as in the saved answer";
   if (args->gpu)
     status = split_gpus(cli, args->gpu, names, &count, diag);
   else

@@ -26,7 +26,7 @@ void spp_jp_echo(struct spp_jo *jo, const char *key, const struct spp_echo *echo
   switch (echo->kind) {
   case SPP_ECHO_NULL: spp_jo_null(jo, key); break;
   case SPP_ECHO_I64: spp_jo_i64(jo, key, echo->i64); break;
-  case SPP_ECHO_REAL: spp_jo_real(jo, key, echo->real); break;
+  case SPP_ECHO_REAL: spp_jo_real_exact(jo, key, echo->real); break;
   case SPP_ECHO_BOOL: spp_jo_bool(jo, key, echo->i64 != 0); break;
   case SPP_ECHO_TEXT: spp_jo_str(jo, key, echo->text); break;
   case SPP_ECHO_TEXTS:
@@ -38,7 +38,7 @@ void spp_jp_echo(struct spp_jo *jo, const char *key, const struct spp_echo *echo
   case SPP_ECHO_REALS:
     spp_jo_arr(jo, key);
     for (int i = 0; i < echo->text_count; i++)
-      spp_jo_real(jo, NULL, echo->reals[i]);
+      spp_jo_real_exact(jo, NULL, echo->reals[i]);
     spp_jo_end(jo);
     break;
   }
@@ -54,6 +54,10 @@ void spp_jp_open(struct spp_jo *jo, struct spp_str *out, const char *schema,
   spp_jo_obj(jo, "inputs");
   for (int i = 0; i < report->input_count; i++)
     spp_jp_echo(jo, report->inputs[i].key, &report->inputs[i]);
+  spp_jo_end(jo);
+  spp_jo_arr(jo, "given");
+  for (int i = 0; i < report->input_count; i++)
+    if (report->inputs[i].given) spp_jo_str(jo, NULL, report->inputs[i].key);
   spp_jo_end(jo);
 }
 

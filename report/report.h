@@ -33,6 +33,7 @@ struct spp_echo {
   const char *const *texts;
   const double *reals;
   int text_count; /* of texts or reals */
+  bool given;     /* by a person, not a default */
 };
 
 /* What every report shows besides the answer. All borrowed. */

@@ -78,6 +78,9 @@ static void version_says_commit_compiler_and_features(void **state) {
 
 static void every_example_of_the_help_runs(void **state) {
   (void)state;
+  struct run plan = run_line("plan --model qwen7b --seq 32k --gpus 8 --top 5 --json -o plan.json", NULL);
+  expect_i64(plan.rc, 0);
+  run_free(&plan);
   for (int i = 0; i < spp_command_count; i++)
     for (int e = 0; e < SPP_MAX_EXAMPLES && spp_commands[i].examples[e].line; e++) {
       struct run run = run_line(spp_commands[i].examples[e].line + strlen("spplan "), NULL);
