@@ -150,6 +150,7 @@ struct spp_framework {
   bool attentions[SPP_ATTN_IMPL_COUNT];
   char sp_refused_types[SPP_MAX_REFUSED_TYPES][32];   /* HF model_type prefixes without any sequence parallelism */
   char ring_refused_types[SPP_MAX_REFUSED_TYPES][32]; /* without a ring part (linear attention layers) */
+  char bf16_moments_types[SPP_MAX_REFUSED_TYPES][32]; /* HF model_types whose recipes keep Adam's moments in 16 bit */
 
   /* padding: a sequence (or each packed document) is padded to a multiple of pad_ulysses * sp without a ring or
    * all-gather part, pad_ring * sp with one, times tp under Megatron SP where pad_tp; 0 = not at all */
@@ -201,6 +202,7 @@ struct spp_framework {
   bool tiles_mlp;         /* MLP forward and backward in tiles of about hidden_size tokens, inputs kept only (ALST) */
   bool fp8_params;        /* FP8 training keeps GEMM weights in 8 bit only (fp8_param_gather) */
   int64_t step_tokens;    /* serving: tokens one scheduler step runs at most; 0 = whole sequences */
+  bool logs_last_rank;    /* the memory a log line prints is the last rank's: the pipeline's last stage */
   bool loads_whole_model; /* each rank reads the whole model before it is sharded (no ZeRO-3 init, no meta device) */
   bool checkpoint_offload_native; /* layer inputs can move to host memory */
 

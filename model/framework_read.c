@@ -89,6 +89,8 @@ static const struct field fields[] = {
     SET(attentions, ATTENTION),
     {"sp_refused_types", KIND_TYPES, AT(sp_refused_types), 0, true},
     {"ring_refused_types", KIND_TYPES, AT(ring_refused_types), 0, true},
+    {"bf16_moments_types", KIND_TYPES, AT(bf16_moments_types), 0, true},
+    {"logs_last_rank", KIND_BOOL, AT(logs_last_rank), 0, true},
     I64(pad_ulysses),
     I64(pad_ring),
     BOOL(pad_tp),

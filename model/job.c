@@ -118,11 +118,18 @@ static int64_t or_else64(int64_t value, int64_t fallback) {
   return value > 0 ? value : fallback;
 }
 
+/* 16-bit moments where the framework's own recipe of this family of models has them. */
+static enum spp_optimizer default_optimizer(const struct spp_framework *f, const struct spp_arch *arch) {
+  for (int i = 0; arch && i < SPP_MAX_REFUSED_TYPES && f->bf16_moments_types[i][0]; i++)
+    if (strcmp(f->bf16_moments_types[i], arch->model_type) == 0) return SPP_OPTIMIZER_ADAMW_BF16;
+  return SPP_OPTIMIZER_ADAMW;
+}
+
 static void resolve_choices(const struct spp_job_spec *spec, const struct spp_framework *f,
                             struct spp_job *job) {
   job->mode = (enum spp_mode)or_else(spec->mode, f->trains ? SPP_MODE_TRAIN : SPP_MODE_INFER);
   job->method = (enum spp_method)or_else(spec->method, SPP_METHOD_FULL);
-  job->optimizer = (enum spp_optimizer)or_else(spec->optimizer, SPP_OPTIMIZER_ADAMW);
+  job->optimizer = (enum spp_optimizer)or_else(spec->optimizer, (int)default_optimizer(f, spec->arch));
   job->dtype = (enum spp_dtype)or_else(spec->dtype, (int)default_dtype(f, spec->gpu));
   job->kv_dtype =
       (enum spp_dtype)or_else(spec->kv_dtype, job->dtype == SPP_DTYPE_FP8 ? SPP_DTYPE_BF16 : (int)job->dtype);

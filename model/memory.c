@@ -186,7 +186,8 @@ struct candidate {
   enum spp_layer_class active;
   struct spp_memory_sum sum;
   struct peak peak;
-  int64_t needed_bytes; /* largest of all stages and moments without free blocks */
+  int64_t needed_bytes;                         /* largest of all stages and moments without free blocks */
+  int64_t last_peak_bytes, last_reserved_bytes; /* of the stage looked at last */
 };
 
 /* Sum of one stage; the running layer is of the class that costs most. */
@@ -199,16 +200,24 @@ static void evaluate_stage(const struct spp_memory_view *v, int64_t index, struc
   memset(&base, 0, sizeof base);
   base.stage = index;
   add_base(&s, &base);
+  struct peak own = {-1, SPP_MOMENT_LOAD}; /* this stage's */
+  int64_t own_allocated = 0;
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     if (s.layers[c] == 0 && !(c == SPP_LAYER_DENSE && s.layers[SPP_LAYER_MOE] == 0)) continue;
     struct spp_memory_sum sum = base;
     add_running(&s, (enum spp_layer_class)c, &sum);
     struct peak peak = find_peak(v->job, &sum);
     int64_t needed = spp_max64(best->needed_bytes, most_needed(v->job, &sum));
+    if (peak.bytes > own.bytes) {
+      own = peak;
+      own_allocated = allocated(&sum, peak.moment);
+    }
     if (peak.bytes > best->peak.bytes)
-      *best = (struct candidate){index, (enum spp_layer_class)c, sum, peak, needed};
+      *best = (struct candidate){index, (enum spp_layer_class)c, sum, peak, needed, 0, 0};
     best->needed_bytes = needed;
   }
+  best->last_peak_bytes = own_allocated;
+  best->last_reserved_bytes = own.bytes;
 }
 
 /* Equal stages need one look: the first has the embedding and most micro-batches in flight, the last the
@@ -257,6 +266,8 @@ static void report_parts(const struct spp_job *job, const struct candidate *best
   for (int p = 0; p < SPP_PART_COUNT; p++)
     m->parts[p] = spp_sat_add(sum->always[p], sum->moment[p][best->peak.moment]);
   m->peak_bytes = allocated(sum, best->peak.moment);
+  m->last_stage_peak_bytes = best->last_peak_bytes;
+  m->last_stage_reserved_bytes = in_segments(best->last_reserved_bytes);
   m->reserved_bytes = in_segments(best->peak.bytes);
   m->reclaimable_bytes = m->reserved_bytes - in_segments(best->needed_bytes);
   m->parts[SPP_PART_ALLOCATOR] = m->reserved_bytes - m->peak_bytes;

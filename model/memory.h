@@ -97,6 +97,7 @@ struct spp_memory {
   int64_t parts[SPP_PART_COUNT]; /* alive at the peak; they sum to device_bytes */
   int64_t
       resident[SPP_PART_COUNT];  /* weights, gradients, master, optimizer whether alive at the peak or not */
+  int64_t last_stage_peak_bytes, last_stage_reserved_bytes; /* of the pipeline's last stage */
   int64_t peak_bytes;            /* allocator high-water mark: parts without allocator, nccl, context */
   int64_t reserved_bytes;        /* + allocator */
   int64_t device_bytes;          /* + nccl + context: what nvidia-smi shows */

@@ -2,7 +2,6 @@
 
 #define ROW(id, text, reason) static const struct spp_tensor id = {text, SPP_PART_SHARDING_BUFFERS, reason}
 ROW(reduce_bucket, "gradient reduction bucket", "DeepSpeed ipg buffer, allocated whole");
-ROW(gather_bucket, "parameter all-gather bucket", "updated parameters return after the step");
 ROW(gathered, "gathered layer weights", "used by the running layer");
 ROW(prefetched, "prefetched weights", "next layer, gathered ahead");
 ROW(layer_grads, "gradients of one layer", "whole, before they are reduced");
@@ -20,7 +19,8 @@ static const struct spp_tensor grads_pool = {"blocks of the last step's gradient
                                              "belong to the reduce-scatter's stream"};
 
 static const unsigned forward = SPP_LIVE(SPP_MOMENT_FORWARD), loss = SPP_LIVE_LOSS,
-                      head = SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD), step = SPP_LIVE(SPP_MOMENT_STEP);
+                      head = SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD),
+                      not_load = SPP_LIVE_ALWAYS & ~SPP_LIVE(SPP_MOMENT_LOAD);
 
 static int64_t bucket(const struct spp_job *job, int64_t automatic) {
   const struct spp_framework *f = job->framework;
@@ -33,17 +33,14 @@ static enum spp_dtype wire(int bytes) {
   return bytes == 4 ? SPP_DTYPE_FP32 : SPP_DTYPE_BF16;
 }
 
-/* DeepSpeed stage_1_and_2.py setup_buckets: whole buckets from the start of backward; two when communication
- * overlaps. */
+/* DeepSpeed stage_1_and_2.py setup_buckets: whole buckets, made anew in the next backward, so that they are
+ * there in the step and in the next forward; two when communication overlaps. Updated parameters are gathered
+ * in place, and after the step's copies are freed (runtime/utils.py all_gather_dp_groups). */
 static void add_zero12(const struct spp_memory_stage *s, const struct spp_states *r,
                        struct spp_memory_sum *sum) {
   const struct spp_job *job = s->view->job;
   int copies = job->framework->bucket_copies > 1 ? job->framework->bucket_copies : 1;
-  spp_memory_add(sum, &reduce_bucket, loss | SPP_LIVE_BACKWARD, wire(r->grad_bytes), bucket(job, 0), 1,
-                 copies);
-  int64_t trainable = spp_sat_add(s->states.trainable, s->states.trainable_expert);
-  int64_t gather = spp_min64(spp_max64(0, job->framework->allgather_bucket_elements), trainable);
-  spp_memory_add(sum, &gather_bucket, step, SPP_DTYPE_BF16, gather, 1, 1);
+  spp_memory_add(sum, &reduce_bucket, not_load, wire(r->grad_bytes), bucket(job, 0), 1, copies);
 }
 
 /* Bytes of one layer's weights once gathered: trained ones in the gather type, frozen ones as stored. */
@@ -57,8 +54,8 @@ static int64_t unit_trainable(const struct spp_memory_stage *s) {
 }
 
 /* DeepSpeed stage3.py, partitioned_param_coordinator.py: the running layer and a prefetch bucket are
- * gathered, never more than max_live_parameters; gradients pass through the reduce bucket; the head is one
- * module. */
+ * gathered, never more than max_live_parameters; gradients pass through the reduce bucket, which lives as
+ * long as the optimizer; the head is one module. */
 static void add_zero3(const struct spp_memory_stage *s, const struct spp_states *r,
                       struct spp_memory_sum *sum) {
   const struct spp_job *job = s->view->job;
@@ -73,8 +70,7 @@ static void add_zero3(const struct spp_memory_stage *s, const struct spp_states 
   spp_memory_add_bytes(sum, &gathered, forward | SPP_LIVE_BACKWARD, layer);
   spp_memory_add_bytes(sum, &prefetched, forward | loss | SPP_LIVE_BACKWARD, next);
   spp_memory_add(sum, &layer_grads, SPP_LIVE_BACKWARD, wire(r->grad_bytes), unit_trainable(s), 1, 1);
-  spp_memory_add(sum, &reduce_bucket, loss | SPP_LIVE_BACKWARD, wire(r->grad_bytes), bucket(job, square), 1,
-                 1);
+  spp_memory_add(sum, &reduce_bucket, not_load, wire(r->grad_bytes), bucket(job, square), 1, 1);
   if (!s->stage->last) return;
   const struct spp_state_counts *used = spp_memory_head(s->view);
   spp_memory_add_bytes(sum, &gathered_head, loss, gathered_bytes(used, r->gather_bytes));

@@ -13,6 +13,7 @@ ROW(head_grads, "gradient of the head", SPP_PART_GRADIENTS, "first gradient of t
 ROW(master, "fp32 master weights", SPP_PART_MASTER, "mixed-precision optimizer");
 ROW(moments, "optimizer states", SPP_PART_OPTIMIZER, "moments of the optimizer");
 ROW(step_grads, "fp32 gradients of the partition", SPP_PART_TRANSIENT, "made for the optimizer step");
+ROW(step_flat, "flat gradients of the partition", SPP_PART_TRANSIENT, "joined before they are cast");
 ROW(step_list, "square roots of the second moments", SPP_PART_TRANSIENT, "torch foreach AdamW");
 ROW(step_muon, "Newton-Schulz work", SPP_PART_TRANSIENT, "three 16-bit matrices of the largest weight");
 ROW(step_svd, "GaLore projector work", SPP_PART_TRANSIENT, "fp32 gradient and its singular vectors");
@@ -106,8 +107,24 @@ static void add_optimizer(const struct spp_memory_stage *s, const struct spp_sta
       spp_memory_share(v->g, r->shard_optimizer, c->optimizer_bytes, c->optimizer_expert_bytes));
 }
 
-/* Peak of the step itself. torch foreach AdamW makes one list as wide as one moment; DeepSpeed copies the
- * partition's gradients to fp32 (stage_1_and_2.py). */
+static void add_step_copies(const struct spp_memory_view *v, struct spp_memory_sum *sum, int bytes,
+                            int64_t elements) {
+  const unsigned step = SPP_LIVE(SPP_MOMENT_STEP);
+  add_elements(v, sum, &step_grads, step, bytes == 6 ? 4 : bytes, elements);
+  if (bytes == 6) add_elements(v, sum, &step_flat, step, 2, elements);
+}
+
+enum { SUB_GROUP_ELEMENTS = 1000000000 }; /* DeepSpeed runtime/zero/config.py sub_group_size */
+
+/* DeepSpeed stage3.py step: one sub-group after the other. */
+static int64_t stepped_at_once(const struct spp_memory_view *v, int64_t local) {
+  bool by_groups = v->job->framework->sharding == SPP_SHARDING_DEEPSPEED && v->layout->zero == 3;
+  return by_groups ? spp_min64(local, SUB_GROUP_ELEMENTS) : local;
+}
+
+/* Peak of the step itself. torch foreach AdamW makes one list as wide as one moment, DeepSpeed a flat 16-bit
+ * copy of the partition's gradients and one in fp32 (stage_1_and_2.py, stage3.py), after which the gradients
+ * are free again: a foreach list of its optimizer takes their place. */
 static void add_step(const struct spp_memory_stage *s, const struct spp_states *r,
                      struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
@@ -116,9 +133,10 @@ static void add_step(const struct spp_memory_stage *s, const struct spp_states *
   const unsigned step = SPP_LIVE(SPP_MOMENT_STEP);
   if (spp_offload_optimizer(v->layout->offload)) return;
   int64_t local = spp_memory_share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
-  add_elements(v, sum, &step_grads, step, r->step_extra_bytes, local);
+  add_step_copies(v, sum, r->step_extra_bytes, stepped_at_once(v, local));
+  bool engine = job->framework->sharding == SPP_SHARDING_DEEPSPEED && v->layout->zero > 0;
   bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
-  if (job->optimizer == SPP_OPTIMIZER_ADAMW && job->framework->optimizer_foreach && !galore)
+  if (job->optimizer == SPP_OPTIMIZER_ADAMW && job->framework->optimizer_foreach && !engine && !galore)
     add_elements(v, sum, &step_list, step, r->moment_bytes / 2, local);
   if (job->optimizer == SPP_OPTIMIZER_MUON)
     spp_memory_add(sum, &step_muon, step, SPP_DTYPE_BF16, c->largest_rows, c->largest_cols, 3);

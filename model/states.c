@@ -60,12 +60,22 @@ int64_t spp_optimizer_bytes(const struct spp_job *job, int moment_bytes, int64_t
   }
 }
 
+/* NVIDIA/Megatron-LM megatron/core/optimizer/distrib_optimizer.py _copy_model_grads_to_main_grads: the shard
+ * of 16-bit gradients is copied to fp32 for the step; fp32 gradients are used as they are, and the
+ * precision-aware optimizer (which 16-bit moments need) reads the 16-bit ones. */
+static bool copies_gradients(const struct spp_job *job, const struct spp_states *regime) {
+  return job->framework->sharding == SPP_SHARDING_MEGATRON && regime->grad_bytes == 2 &&
+         regime->master_bytes == 4 && regime->step_extra_bytes < 4 &&
+         job->optimizer != SPP_OPTIMIZER_ADAMW_BF16;
+}
+
 struct spp_states spp_states_regime(const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_framework *f = job->framework;
   struct spp_states regime = f->states[layout->zero];
   bool adapters = job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
   bool engine_casts = f->sharding == SPP_SHARDING_DEEPSPEED && layout->zero > 0;
   if (job->grads_bytes > 0) regime.grad_bytes = job->grads_bytes;
+  if (copies_gradients(job, &regime)) regime.step_extra_bytes = 4;
   if (adapters && f->lora_fp32_adapters && !engine_casts) {
     /* peft autocast_adapter_dtype: fp32 adapters are their own master */
     regime.weight_bytes = 4;
@@ -234,7 +244,7 @@ void spp_states_count_outer(const struct spp_job *job, const struct spp_layout *
                  (which != SPP_OUTER_VISION || job->vision_trainable);
   if (!trained) c->frozen_bytes = product(plain_bytes(job), c->elements);
   /* huggingface/peft utils/other.py ModulesToSaveWrapper: a deep copy in the model's type is trained, the
-   * original stays [recalled]. Where adapters are fp32, two 16-bit elements count as one of theirs in
+   * original stays (peft 0.21). Where adapters are fp32, two 16-bit elements count as one of theirs in
    * weights, gradients and moments. */
   bool saved = has_adapters(job) && job->train_embeddings && vocabulary && job->mode != SPP_MODE_INFER;
   if (!trained && !saved) return;

@@ -8,9 +8,10 @@
 
 /* The figure of the prediction that counts what the measured one counts. Unstated figures are read as
  * reserved: training logs print max reserved, and nvidia-smi is above it by the context. */
-static double predicted_memory(const struct spp_memory *memory, enum spp_memory_kind kind) {
-  switch (kind) {
-  case SPP_MEASURED_ALLOCATED: return (double)memory->peak_bytes;
+static double predicted_memory(const struct spp_run *run, const struct spp_memory *memory) {
+  bool last = run->framework->logs_last_rank;
+  switch (run->memory_kind) {
+  case SPP_MEASURED_ALLOCATED: return (double)(last ? memory->last_stage_peak_bytes : memory->peak_bytes);
   case SPP_MEASURED_DEVICE: return (double)memory->device_bytes;
   case SPP_MEASURED_KV_CACHE: /* what the budget leaves beside all but the cache */
     return (double)memory->capacity_bytes - (double)memory->device_bytes +
@@ -63,7 +64,7 @@ static bool has_memory(const struct spp_run *run) {
 
 static void score_memory(const struct spp_run *run, const struct spp_memory *memory,
                          struct spp_run_score *s) {
-  s->predicted_memory_bytes = predicted_memory(memory, run->memory_kind);
+  s->predicted_memory_bytes = predicted_memory(run, memory);
   if (!has_memory(run)) return;
   if (run->kv_cache_tokens > 0 && run->memory_kind == SPP_MEASURED_KV_CACHE)
     s->measured_memory_bytes =

@@ -3,6 +3,8 @@
 #ifndef SPP_TESTS_CASES_JOB_TEXT_H
 #define SPP_TESTS_CASES_JOB_TEXT_H
 
+#include <stdlib.h>
+
 #include "tests/expect.h"
 
 #include "model/calib.h"
