@@ -6,6 +6,8 @@
 struct adapter_tensors {
   struct spp_tensor inputs, masks, hidden, weights;
 };
+static const struct spp_tensor spread_output =
+    KEPT("adapters of attention: output", "spread over the joined q, k, v product");
 static const struct adapter_tensors attention_names = {
     KEPT("adapters of attention: inputs", "one copy per adapter: dropout or cast"),
     KEPT("adapters of attention: dropout masks", "dropout backward"),
@@ -89,10 +91,25 @@ static struct adapter_sum mlp_adapters(const struct spp_layer_view *v, int64_t w
   return sum;
 }
 
+/* Lightning-AI/litgpt lora.py LoRAQKVLinear: q, k, v share one A and one dropped input; the joined output is
+ * copied into the places of the adapted ones unless all three are, and index_copy keeps its source [counted
+ * with hooks on litgpt 0.4.0]. */
+static void join_qkv(const struct spp_layer_view *v, struct adapter_sum *sum) {
+  const unsigned qkv = SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V;
+  unsigned chosen = v->job->lora_targets;
+  int64_t inputs = ((chosen & SPP_LORA_Q) != 0) + ((chosen & SPP_LORA_K) != 0) + ((chosen & SPP_LORA_V) != 0);
+  if (inputs == 0) return;
+  sum->widths -= (inputs - 1) * v->job->arch->hidden;
+  int64_t o_out = chosen & SPP_LORA_O ? v->job->arch->hidden : 0;
+  if ((chosen & qkv) != qkv)
+    spp_kept_append(v, &spread_output, SPP_BLOCK_ATTENTION, 0, v->act, v->g->tokens, sum->outs - o_out);
+}
+
 /* peft tuners/lora/layer.py Linear.forward: B(A(dropout(x))). */
 void spp_kept_adapters(const struct spp_layer_view *v) {
   const struct spp_geometry *g = v->g;
   struct adapter_sum sum = attention_adapters(v);
+  if (v->job->framework->joined_qkv) join_qkv(v, &sum);
   emit(v, SPP_BLOCK_ATTENTION, 0, g->tokens, 1, &sum, &attention_names);
   if (!v->kind->moe) {
     sum = mlp_adapters(v, spp_mlp_width(g, v->kind, SPP_ROLE_MLP));

@@ -44,6 +44,7 @@ enum spp_loss_path {
   SPP_LOSS_HF_SHIFTED,     /* transformers before 4.45: logits and labels shifted by a copy */
   SPP_LOSS_PARALLEL,       /* torch DTensor loss_parallel: log-softmax over vocabulary shards, operator by operator */
   SPP_LOSS_IN_PLACE,       /* one matrix: the gradient overwrites the logits; statistics reduced over TP */
+  SPP_LOSS_CHUNKS_KEPT,    /* Lightning: a list of fp32 chunks of logits, cross entropy chunk by chunk, all kept */
   SPP_LOSS_PATH_COUNT
 };
 enum spp_loss_choice { SPP_LOSS_CHOICE_FULL, SPP_LOSS_CHOICE_CHUNKED, SPP_LOSS_CHOICE_FUSED, SPP_LOSS_CHOICE_VOCAB, SPP_LOSS_CHOICE_COUNT };

@@ -52,9 +52,12 @@ struct loss_row {
  * upcast [derived]; HF_SHIFTED transformers before 4.45 models/llama/modeling_llama.py
  * LlamaForCausalLM.forward: fp32 logits, a contiguous shifted copy, cross entropy [recalled]; TE_FUSED
  * NVIDIA/TransformerEngine common/triton/cross_entropy.py [recalled]; PARALLEL torch
- * distributed/tensor/parallel/loss.py: backward is (grad_input + exp(x)) * grad_output [recalled]. A freed
- * block stays with the allocator, and the 16-bit logits' block is too small for any fp32 one: it counts as
- * reserved. Resident-set peaks of the first two were measured on a CPU: 12.00 and 6.01 bytes per logit. */
+ * distributed/tensor/parallel/loss.py: backward is (grad_input + exp(x)) * grad_output [recalled];
+ * CHUNKS_KEPT Lightning-AI/litgpt 0.4.0 utils.py chunked_cross_entropy over the list that the model returns,
+ * which lightning 2.2.5 fabric/plugins/precision/half.py convert_output casts to fp32: gradients of the
+ * chunks take the place of their log-softmax. A freed block stays with the allocator, and the 16-bit logits'
+ * block is too small for any fp32 one: it counts as reserved. Resident-set peaks of the first two were
+ * measured on a CPU: 12.00 and 6.01 bytes per logit. */
 static const struct loss_row rows[] = {
     {SPP_LOSS_HF_FULL, &log_softmax, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_HF_FULL, &nll_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
@@ -90,6 +93,9 @@ static const struct loss_row rows[] = {
     {SPP_LOSS_CHUNKED, &chunk_work, FP32, CHUNK_VOCAB, 3, ALWAYS},
     {SPP_LOSS_FP32_LOGITS, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_FP32_LOGITS, &logits_gradient, ACT, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_CHUNKS_KEPT, &log_softmax, FP32, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_CHUNKS_KEPT, &logits32, FP32, TOKENS_VOCAB, 1, REFERENCED},
+    {SPP_LOSS_CHUNKS_KEPT, &chunk_work, FP32, CHUNK_VOCAB, 2, ALWAYS},
     {SPP_LOSS_IN_PLACE, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
 };
 
@@ -111,6 +117,7 @@ static int64_t chunk_tokens(const struct spp_job *job, enum spp_loss_path path, 
   case SPP_LOSS_FUSED_LINEAR: return spp_liger_chunk_tokens(tokens, vocab, job->arch->hidden);
   case SPP_LOSS_TILED: return spp_ceil_div(tokens, spp_max64(1, f->loss_shards));
   case SPP_LOSS_SP_CHUNKED:
+  case SPP_LOSS_CHUNKS_KEPT:
   case SPP_LOSS_CHUNKED: return asked > 0 ? spp_min64(asked, tokens) : tokens;
   default: return 0;
   }

@@ -136,7 +136,7 @@ void spp_memory_add_sharding(const struct spp_memory_stage *s, struct spp_memory
       add_zero12(s, r, sum);
     break;
   case SPP_SHARDING_FSDP:
-    if (v->layout->zero >= 2)
+    if (v->layout->zero >= 2 && spp_max64(v->g->shard_group, v->g->expert_shard_group) > 1)
       add_fsdp(s, r, sum);
     else
       add_ddp(s, r, sum);

@@ -137,6 +137,8 @@ static void read_lora(struct spp_json record, struct spp_run *run) {
                                                                                          : SPP_METHOD_LORA;
   if (spp_text_contains(quant, "dq") || spp_text_contains(quant, "double"))
     run->spec.quant = SPP_QUANT_NF4_DOUBLE;
+  else if (!strcmp(quant, "nf4"))
+    run->spec.quant = SPP_QUANT_NF4; /* beside "nf4-dq": scales in fp32 */
   bool embeddings = false;
   (void)spp_json_bool_or(spp_json_get(lora, "trains_embeddings"), false, &embeddings, NULL);
   run->spec.train_embeddings = embeddings;

@@ -111,6 +111,27 @@ static void the_last_stage_has_its_own_peak(void **state) {
   text_job_free(t);
 }
 
+/* Counted with saved-tensor hooks on litgpt 0.4.0, two layers of the code of Llama-2-7B, per token: two norms
+ * in fp32 (4h and a statistic each), one dropped copy of the input for q and v (2h, mask h), A x of both (2 x
+ * 8), their output before it is spread over the joined product (2 x 2h), q, k (2h each), the joined product
+ * behind v (6h), attention's output (2h) and log-sum-exp, gate, its activation and up (2i each). Masks take a
+ * byte on a GPU. */
+static void litgpt_layers_keep_what_was_counted(void **state) {
+  (void)state;
+  const int64_t h = 4096, i = 11008, heads = 32, rank = 8, tokens = 1304;
+  struct text_job *t = text_job_run("model=llama2-7b framework=litgpt gpu=a100-80gb seq=1304 gpus=1 "
+                                    "method=lora lora_rank=8 lora_targets=q+v "
+                                    "attention=sdpa",
+                                    0);
+  expect_i64(t->prediction.memory.kept_bytes[0],
+             tokens * (2 * (4 * h + 4) + 3 * h + 2 * 2 * rank + 4 * h + 12 * h + 4 * heads + 6 * i));
+  /* one GPU shards nothing, and nothing is gathered */
+  expect_i64(t->prediction.memory.parts[SPP_PART_SHARDING_BUFFERS], 0);
+  /* fp32 logits of all chunks, kept by the caller, and their log-softmax; 128 tokens at work */
+  expect_i64(t->prediction.memory.logits_bytes, 8 * tokens * 32000 + 8 * 128 * 32000);
+  text_job_free(t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(megatron_casts_16_bit_gradients_for_the_step),
@@ -118,6 +139,7 @@ int main(void) {
       cmocka_unit_test(deepspeed_without_zero_keeps_fp32_masters),
       cmocka_unit_test(recipes_of_some_families_keep_16_bit_moments),
       cmocka_unit_test(the_last_stage_has_its_own_peak),
+      cmocka_unit_test(litgpt_layers_keep_what_was_counted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
