@@ -24,7 +24,7 @@ static void megatron_casts_16_bit_gradients_for_the_step(void **state) {
   } cases[] = {
       {"model=llama3-8b framework=megatron-bridge seq=4096 gpus=8 zero=1", 4 * eighth},
       {"model=llama3-8b framework=megatron-lm seq=4096 gpus=8 zero=1", 0},
-      {"model=llama3-8b framework=megatron-lm seq=4096 gpus=8 zero=1 grads_bytes=2", 4 * eighth},
+      {"model=llama3-8b framework=megatron-lm seq=4096 gpus=8 zero=1 grads_dtype=bf16", 4 * eighth},
       {"model=llama3-8b framework=megatron-bridge seq=4096 gpus=8 zero=1 optimizer=adamw-bf16", 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
