@@ -7,6 +7,7 @@
 struct planned {
   struct spp_report report;
   struct spp_plan_report answer;
+  struct spp_sensitivity sensitivities[SPP_MAX_SENSITIVITIES];
   struct spp_text_style style;
   const struct spp_args *args;
 };
@@ -25,11 +26,14 @@ static void explain(const struct planned *planned, struct spp_str *out) {
     return;
   }
   spp_predict(&plan->job, &plan->layout, ledger, &prediction);
-  spp_text_explain(
-      (enum spp_explain)planned->args->explain,
-      &(struct spp_predict_report){
-          .job = &plan->job, .layout = &plan->layout, .prediction = &prediction, .ledger = ledger},
-      &planned->style, out);
+  spp_text_explain((enum spp_explain)planned->args->explain,
+                   &(struct spp_predict_report){.job = &plan->job,
+                                                .layout = &plan->layout,
+                                                .prediction = &prediction,
+                                                .ledger = ledger,
+                                                .sensitivities = planned->answer.sensitivities,
+                                                .sensitivity_count = planned->answer.sensitivity_count},
+                   &planned->style, out);
   free(ledger);
 }
 
@@ -60,6 +64,21 @@ static enum spp_status nothing_fits(const struct spp_search_result *search, stru
       (double)memory->device_bytes / 1073741824.0, (double)memory->capacity_bytes / 1073741824.0);
 }
 
+/* The options that this plan answers: its GPU among several, and what --find found. */
+static struct spp_search_options options_of(const struct spp_search_options *options,
+                                            const struct spp_plan *plan) {
+  struct spp_search_options own = *options;
+  own.spec.gpu = plan->job.gpu;
+  own.spec.cluster = plan->job.cluster;
+  own.spec.calib = plan->job.calib;
+  own.spec.usd_per_gpu_hour = plan->job.usd_per_gpu_hour;
+  own.spec.gpus = plan->job.gpus;
+  own.spec.seq_tokens = plan->job.seq_tokens;
+  if (own.spec.global_batch > 0 || plan->job.global_batch != plan->job.gpus)
+    own.spec.global_batch = plan->job.global_batch;
+  return own;
+}
+
 static enum spp_status answer(struct spp_cli *cli, const struct spp_setup *setup,
                               const struct spp_search_options *options,
                               const struct spp_machines_result *result, struct spp_diag *diag) {
@@ -67,10 +86,18 @@ static enum spp_status answer(struct spp_cli *cli, const struct spp_setup *setup
   const struct spp_plan *first = search->count         ? &search->plans[0]
                                  : search->has_nearest ? &search->nearest
                                                        : NULL;
-  struct planned planned = {.answer = {search, options, cli->args.find >= 0 ? &result->found : NULL,
-                                       setup->machine_count > 1 ? result : NULL},
+  struct planned planned = {.answer = {.search = search,
+                                       .options = options,
+                                       .find = cli->args.find >= 0 ? &result->found : NULL,
+                                       .machines = setup->machine_count > 1 ? result : NULL},
                             .style = spp_setup_style(cli),
                             .args = &cli->args};
+  if (first && cli->args.explain == (int)SPP_EXPLAIN_SENSITIVITY) {
+    struct spp_search_options own = options_of(options, first);
+    planned.answer.sensitivities = planned.sensitivities;
+    planned.answer.sensitivity_count =
+        spp_sensitivities(&own, first, planned.sensitivities, SPP_MAX_SENSITIVITIES);
+  }
   enum spp_status status =
       spp_setup_report(cli, setup, first ? &first->job : NULL, !setup->any_framework, &planned.report, diag);
   if (status != SPP_OK) return status;

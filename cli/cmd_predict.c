@@ -22,6 +22,7 @@ struct predicted {
   struct spp_ledger ledger;
   struct spp_violation violations[MAX_VIOLATIONS];
   struct spp_predict_report answer;
+  struct spp_sensitivity sensitivities[SPP_MAX_SENSITIVITIES];
   /* alloc */
   int64_t bytes;
   int match_count;
@@ -89,6 +90,19 @@ static enum spp_status lay_out(struct predicted *p, const struct spp_request *re
   return SPP_OK;
 }
 
+/* Of this layout, with nothing searched: every field of it is fixed but the replicas, which follow the GPUs.
+ */
+static void vary(const struct spp_cli *cli, const struct spp_setup *setup, struct predicted *p) {
+  const struct spp_plan plan = {p->job, p->layout, p->prediction};
+  struct spp_search_options options;
+  spp_setup_search(&cli->args, setup, &options);
+  spp_request_of(&p->layout, &options.fixed);
+  options.spec.loss = (int)p->job.loss;
+  options.min_fit = 0;
+  p->answer.sensitivities = p->sensitivities;
+  p->answer.sensitivity_count = spp_sensitivities(&options, &plan, p->sensitivities, SPP_MAX_SENSITIVITIES);
+}
+
 static enum spp_status predict(struct spp_cli *cli, unsigned needs, struct predicted *p,
                                struct spp_diag *diag) {
   const struct spp_framework *framework;
@@ -102,6 +116,7 @@ static enum spp_status predict(struct spp_cli *cli, unsigned needs, struct predi
   if (p->answer.violation_count == 0) {
     spp_predict(&p->job, &p->layout, &p->ledger, &p->prediction);
     p->answer.prediction = &p->prediction;
+    if (cli->args.explain == (int)SPP_EXPLAIN_SENSITIVITY) vary(cli, &setup, p);
   }
   p->style = spp_setup_style(cli);
   p->explain = cli->args.explain;

@@ -261,7 +261,7 @@ static enum spp_status save(void *self, const struct spp_words *words, const str
                                             !owned->setup.any_framework, &report, diag);
   if (status != SPP_OK) return status;
   spp_str_init(&json);
-  spp_json_plan(&report, &(struct spp_plan_report){search, &owned->options, NULL, NULL}, &json);
+  spp_json_plan(&report, &(struct spp_plan_report){.search = search, .options = &owned->options}, &json);
   status =
       json.failed ? spp_diag_oom(diag) : spp_file_write_atomic(path, spp_str_text(&json), json.len, diag);
   spp_str_free(&json);

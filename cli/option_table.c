@@ -30,11 +30,9 @@ static const struct word finds[] = {
 WORDS_IN(find_word, finds)
 static const struct word searches[] = {{"pruned", 0}, {"exhaustive", 1}};
 WORDS_IN(search_word, searches)
-static const struct word parts[] = {{"all", SPP_EXPLAIN_ALL},
-                                    {"memory", SPP_EXPLAIN_MEMORY},
-                                    {"comm", SPP_EXPLAIN_COMM},
-                                    {"time", SPP_EXPLAIN_TIME},
-                                    {"layer", SPP_EXPLAIN_LAYER}};
+static const struct word parts[] = {{"all", SPP_EXPLAIN_ALL},     {"memory", SPP_EXPLAIN_MEMORY},
+                                    {"comm", SPP_EXPLAIN_COMM},   {"time", SPP_EXPLAIN_TIME},
+                                    {"layer", SPP_EXPLAIN_LAYER}, {"sensitivity", SPP_EXPLAIN_SENSITIVITY}};
 WORDS_IN(explain_word, parts)
 static const struct word colors[] = {
     {"auto", SPP_COLOR_AUTO}, {"always", SPP_COLOR_ALWAYS}, {"never", SPP_COLOR_NEVER}};
@@ -116,8 +114,8 @@ const struct spp_option spp_options[] = {
     SPP_SETTINGS_METHOD(SETTING),
     SPP_SETTINGS_PACKING(SETTING),
     {"doc-lengths", 0, TEXT, .arg = "FILE", AT(doc_lengths), .commands = RUNNABLE,
-     .group = SPP_GROUP_OPT_DATA, .source = SPP_VALUES_FILE,
-     .key = "doc_lengths", .help = "token counts of the packed documents, one a line (- = standard input)"},
+     .group = SPP_GROUP_OPT_DATA, .source = SPP_VALUES_FILE, .key = "doc_lengths",
+     .help = "token counts of the packed documents, one a line (- = standard input)"},
     {"image", 0, .type.kind = SPP_KIND_IMAGE, .arg = "WxH[xN]", AT(image), DATA, .key = "image",
      .help = "N images of this size in each sequence (vision models)"},
     SPP_SETTINGS_VISION(SETTING),
@@ -151,7 +149,7 @@ const struct spp_option spp_options[] = {
      .group = SPP_GROUP_OPT_QUESTION, .key = "threads", .help = "threads of the search (default: all cores)"},
     {"explain", 0, .type.kind = SPP_KIND_PART, .type.word = explain_word, .type.value = SPP_EXPLAIN_ALL,
      .arg = "PART", AT(explain), QUESTION, .commands = SPP_CMD_PLAN | SPP_CMD_PREDICT,
-     .help = "the ledger behind the answer, tensor by tensor, op by op"},
+     .help = "the ledger behind the answer, tensor by tensor, op by op; or what one thing more would change"},
     {"assert", 0, LIST, .arg = "EXPR", AT(asserts), QUESTION, .commands = MODELLED & ~PAGES,
      .help = "exit 5 unless true of the JSON: 'memory.peak_bytes<70GiB', 'time.step_s<=2'"},
     {"corpus", 0, LIST, .arg = "FILE", AT(corpus), QUESTION, .commands = SPP_CMD_ACCURACY,

@@ -24,8 +24,6 @@ struct spp_outcome {
   int64_t saved_bytes;              /* device bytes of the plan minus the new ones */
 };
 
-/* Every field of a layout as a request; dp and the accumulation follow from the rest. */
-void spp_request_of(const struct spp_layout *layout, struct spp_request *request);
 /* Complete the request on the plan's GPUs (micro-batch lowered until it divides), judge, predict. False when
  * the degrees make no layout at all. */
 bool spp_outcome_try(const struct spp_plan *plan, const struct spp_job *job,

@@ -296,6 +296,35 @@ void spp_jp_plan(struct spp_jo *jo, const struct spp_report *report, const struc
   spp_jp_cost(jo, &plan->prediction.time);
 }
 
+void spp_jp_sensitivity(struct spp_jo *jo, const struct spp_sensitivity *rows, int count) {
+  if (!rows) {
+    spp_jo_null(jo, "sensitivity");
+    return;
+  }
+  spp_jo_arr(jo, "sensitivity");
+  for (int i = 0; i < count; i++) {
+    const struct spp_sensitivity *row = &rows[i];
+    double usd = row->usd_per_million_tokens;
+    spp_jo_obj(jo, NULL);
+    spp_jo_str(jo, "code", row->code);
+    spp_jo_str(jo, "text", row->what);
+    spp_jo_bool(jo, "searched", row->searched);
+    spp_jo_bool(jo, "possible", row->possible);
+    text_or_null(jo, "why_not", row->why_not);
+    real_or_null(jo, "speed_change", row->speed, row->possible);
+    real_or_null(jo, "tokens_per_s", row->tokens_per_s, row->possible);
+    i64_or_null(jo, "device_bytes", row->device_bytes, row->possible);
+    real_or_null(jo, "usd_per_million_tokens", usd, row->possible && usd > 0);
+    if (row->possible)
+      spp_jo_bool(jo, "same_layout", row->same_layout);
+    else
+      spp_jo_null(jo, "same_layout");
+    text_or_null(jo, "layout", row->layout);
+    spp_jo_end(jo);
+  }
+  spp_jo_end(jo);
+}
+
 void spp_jp_no_plan(struct spp_jo *jo) {
   static const char *const keys[] = {"layout", "memory", "comm", "time", "cost"};
   for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)

@@ -18,6 +18,8 @@ void spp_jp_time(struct spp_jo *jo, const struct spp_report *report, const struc
 void spp_jp_cost(struct spp_jo *jo, const struct spp_time *time);
 /* layout, memory, comm, time, cost of one plan, inside an object the caller opened. */
 void spp_jp_plan(struct spp_jo *jo, const struct spp_report *report, const struct spp_plan *plan);
+/* "sensitivity":[…], null where it was not asked. */
+void spp_jp_sensitivity(struct spp_jo *jo, const struct spp_sensitivity *rows, int count);
 /* Same keys, all null: a row that is not legal. */
 void spp_jp_no_plan(struct spp_jo *jo);
 /* "warnings":[…] of an answer that is no plan: options without effect. */

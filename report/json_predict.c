@@ -49,6 +49,7 @@ void spp_json_predict(const struct spp_report *report, const struct spp_predict_
   errors(&jo, answer->violations, answer->violation_count);
   spp_jo_str(&jo, "framework", answer->job->framework->name);
   command(&jo, answer->job, legal ? answer->layout : NULL);
+  spp_jp_sensitivity(&jo, answer->sensitivities, answer->sensitivity_count);
   spp_jo_end(&jo);
   if (!spp_jo_ok(&jo)) out->failed = true;
 }

@@ -13,6 +13,7 @@
 #include "planner/compare.h"
 #include "planner/degrees.h"
 #include "planner/machines.h"
+#include "planner/sensitivity.h"
 
 /* One parsed input, echoed under "inputs". */
 enum spp_echo_kind {
@@ -64,6 +65,8 @@ struct spp_predict_report {
   const struct spp_ledger *ledger;
   const struct spp_violation *violations;
   int violation_count;
+  const struct spp_sensitivity *sensitivities; /* NULL: not asked */
+  int sensitivity_count;
 };
 void spp_text_predict(const struct spp_report *report, const struct spp_predict_report *answer,
                       const struct spp_text_style *style, struct spp_str *out);
@@ -72,13 +75,15 @@ void spp_json_predict(const struct spp_report *report, const struct spp_predict_
 void spp_csv_predict(const struct spp_predict_report *answer, struct spp_str *out);
 
 /* --explain: the ledgers behind a legal answer. memory: tensor by tensor; comm: op by op; time: part by part;
- * layer: what the decoder layers keep and need while they work. */
+ * layer: what the decoder layers keep and need while they work; sensitivity: what one thing more would
+ * change, which is not part of all. */
 enum spp_explain {
   SPP_EXPLAIN_ALL,
   SPP_EXPLAIN_MEMORY,
   SPP_EXPLAIN_COMM,
   SPP_EXPLAIN_TIME,
-  SPP_EXPLAIN_LAYER
+  SPP_EXPLAIN_LAYER,
+  SPP_EXPLAIN_SENSITIVITY
 };
 void spp_text_explain(enum spp_explain part, const struct spp_predict_report *answer,
                       const struct spp_text_style *style, struct spp_str *out);
@@ -88,7 +93,9 @@ struct spp_plan_report {
   const struct spp_search_result *search;
   const struct spp_search_options *options;
   const struct spp_find_result *find;
-  const struct spp_machines_result *machines; /* NULL unless several GPU types were asked */
+  const struct spp_machines_result *machines;  /* NULL unless several GPU types were asked */
+  const struct spp_sensitivity *sensitivities; /* of the first plan; NULL: not asked */
+  int sensitivity_count;
 };
 void spp_text_plan(const struct spp_report *report, const struct spp_plan_report *answer,
                    const struct spp_text_style *style, struct spp_str *out);

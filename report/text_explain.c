@@ -188,10 +188,46 @@ static void explain_time(const struct spp_predict_report *answer, const struct s
   spp_table_free(&table);
 }
 
+static void sensitivity_row(struct spp_table *table, const struct spp_sensitivity *row, bool wide) {
+  char change[32], gib[32], usd[32];
+  spp_table_cell(table, row->what);
+  if (!row->possible) {
+    spp_table_cell(table, "-");
+    spp_table_cell(table, "");
+    if (wide) spp_table_cell(table, "");
+    spp_table_cell(table, row->why_not);
+    return;
+  }
+  spp_table_cell(table, spp_text_signed_percent(1 + row->speed, change));
+  spp_table_cell(table, spp_text_gib(row->device_bytes, gib));
+  if (wide)
+    spp_table_cell(table,
+                   row->usd_per_million_tokens > 0 ? spp_text_rate(row->usd_per_million_tokens, usd) : "");
+  spp_table_cell(table, !row->searched     ? "nothing else changed"
+                        : row->same_layout ? "same layout"
+                                           : row->layout);
+}
+
+static void explain_sensitivity(const struct spp_predict_report *answer, const struct spp_text_style *style,
+                                struct spp_str *out) {
+  static const char *const wide[] = {"change", "tok/s", "GiB", "USD/Mtok", "best then"};
+  static const char *const narrow[] = {"change", "tok/s", "GiB", "best then"};
+  struct spp_table table;
+  bool room = style->width >= NARROW;
+  title("What one thing more, or less, would change", style, out);
+  spp_table_init(&table, room ? "lrrrl" : "lrrl");
+  spp_table_header(&table, room ? wide : narrow);
+  for (int i = 0; i < answer->sensitivity_count; i++)
+    sensitivity_row(&table, &answer->sensitivities[i], room);
+  spp_table_print(&table, 0, style->width, out);
+  spp_table_free(&table);
+}
+
 void spp_text_explain(enum spp_explain part, const struct spp_predict_report *answer,
                       const struct spp_text_style *style, struct spp_str *out) {
   bool all = part == SPP_EXPLAIN_ALL;
   if (all || part == SPP_EXPLAIN_MEMORY) explain_memory(answer, style, out);
+  if (part == SPP_EXPLAIN_SENSITIVITY) explain_sensitivity(answer, style, out);
   if (part == SPP_EXPLAIN_LAYER) explain_layer(answer, style, out);
   if (all || part == SPP_EXPLAIN_COMM) explain_comm(answer, style, out);
   if (all || part == SPP_EXPLAIN_TIME) explain_time(answer, style, out);
