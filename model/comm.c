@@ -74,13 +74,9 @@ static void count_full_layers(struct spp_comm_context *c) {
     c->full_moe_layers += arch->kinds[arch->kind_of_layer[l]].moe;
 }
 
-void spp_comm_predict_stage(const struct spp_job *job, const struct spp_layout *layout,
-                            const struct spp_geometry *geometry, const struct spp_stage *stage,
-                            struct spp_comm *comm) {
-  comm->count = 0;
-  comm->sent_bytes_per_step = 0;
-  memset(comm->layer_forward_bytes, 0, sizeof comm->layer_forward_bytes);
-  memset(comm->layer_backward_bytes, 0, sizeof comm->layer_backward_bytes);
+static struct spp_comm_context context_of(const struct spp_job *job, const struct spp_layout *layout,
+                                          const struct spp_geometry *geometry, const struct spp_stage *stage,
+                                          struct spp_comm *comm) {
   struct spp_comm_context c = {
       .job = job,
       .layout = layout,
@@ -95,14 +91,49 @@ void spp_comm_predict_stage(const struct spp_job *job, const struct spp_layout *
   for (int k = 0; k < job->arch->kind_count; k++)
     c.moe_layers += job->arch->kinds[k].moe ? stage->kind_layers[k] : 0;
   count_full_layers(&c);
-  spp_comm_emit_ulysses(&c);
-  if (layout->sp_kind == SPP_SP_ALLGATHER)
-    spp_comm_emit_allgather(&c);
+  comm->count = 0;
+  comm->sent_bytes_per_step = 0;
+  memset(comm->layer_forward_bytes, 0, sizeof comm->layer_forward_bytes);
+  memset(comm->layer_backward_bytes, 0, sizeof comm->layer_backward_bytes);
+  return c;
+}
+
+static void emit_sequence(const struct spp_comm_context *c) {
+  spp_comm_emit_ulysses(c);
+  if (c->layout->sp_kind == SPP_SP_ALLGATHER)
+    spp_comm_emit_allgather(c);
   else
-    spp_comm_emit_ring(&c);
+    spp_comm_emit_ring(c);
+}
+
+void spp_comm_predict_stage(const struct spp_job *job, const struct spp_layout *layout,
+                            const struct spp_geometry *geometry, const struct spp_stage *stage,
+                            struct spp_comm *comm) {
+  struct spp_comm_context c = context_of(job, layout, geometry, stage, comm);
+  emit_sequence(&c);
   spp_comm_emit_tensor_parallel(&c);
+  spp_comm_emit_norm_gradients(&c);
   spp_comm_emit_pipeline(&c);
   spp_comm_emit_experts(&c);
+  if (c.trains) spp_comm_emit_states(&c);
+}
+
+void spp_comm_predict_layers(const struct spp_job *job, const struct spp_layout *layout,
+                             const struct spp_geometry *geometry, const struct spp_stage *stage,
+                             struct spp_comm *comm) {
+  struct spp_comm_context c = context_of(job, layout, geometry, stage, comm);
+  emit_sequence(&c);
+  spp_comm_emit_tensor_parallel(&c);
+  if (spp_comm_norms_by_unit(&c)) spp_comm_emit_norm_gradients(&c);
+  spp_comm_emit_pipeline(&c);
+  spp_comm_emit_experts(&c);
+}
+
+void spp_comm_predict_states(const struct spp_job *job, const struct spp_layout *layout,
+                             const struct spp_geometry *geometry, const struct spp_stage *stage,
+                             struct spp_comm *comm) {
+  struct spp_comm_context c = context_of(job, layout, geometry, stage, comm);
+  if (!spp_comm_norms_by_unit(&c)) spp_comm_emit_norm_gradients(&c);
   if (c.trains) spp_comm_emit_states(&c);
 }
 

@@ -64,6 +64,14 @@ struct spp_comm {
 void spp_comm_predict_stage(const struct spp_job *job, const struct spp_layout *layout,
                             const struct spp_geometry *geometry, const struct spp_stage *stage,
                             struct spp_comm *comm);
+/* The two halves of that list: what layers and pipeline exchange, whatever shards the states (but where norms
+ * are reduced unit by unit), and what the states exchange, whatever a micro-batch holds. */
+void spp_comm_predict_layers(const struct spp_job *job, const struct spp_layout *layout,
+                             const struct spp_geometry *geometry, const struct spp_stage *stage,
+                             struct spp_comm *comm);
+void spp_comm_predict_states(const struct spp_job *job, const struct spp_layout *layout,
+                             const struct spp_geometry *geometry, const struct spp_stage *stage,
+                             struct spp_comm *comm);
 /* Same for the busiest stage: the last one unless another holds more layers. */
 void spp_comm_predict(const struct spp_job *job, const struct spp_layout *layout,
                       const struct spp_geometry *geometry, struct spp_comm *comm);

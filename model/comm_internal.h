@@ -37,6 +37,9 @@ void spp_comm_emit_ulysses(const struct spp_comm_context *c);
 void spp_comm_emit_ring(const struct spp_comm_context *c);
 void spp_comm_emit_allgather(const struct spp_comm_context *c);
 void spp_comm_emit_tensor_parallel(const struct spp_comm_context *c);
+/* Are the gradients of norms summed inside layers, in every backward? Else once a step. */
+bool spp_comm_norms_by_unit(const struct spp_comm_context *c);
+void spp_comm_emit_norm_gradients(const struct spp_comm_context *c);
 void spp_comm_emit_pipeline(const struct spp_comm_context *c);
 void spp_comm_emit_experts(const struct spp_comm_context *c);
 void spp_comm_emit_states(const struct spp_comm_context *c);

@@ -115,14 +115,18 @@ static void emit_norm_sum(const struct spp_comm_context *c, int64_t elements, en
   emit_pass(c, op, pass, count, NULL);
 }
 
+bool spp_comm_norms_by_unit(const struct spp_comm_context *c) {
+  return c->job->framework->sharding == SPP_SHARDING_UNITS &&
+         c->job->framework->states[c->layout->zero].shard_grads;
+}
+
 /* Summed over tp once a step; before a unit's gradients are scattered where that happens in every backward.
  */
-static void emit_norm_gradients(const struct spp_comm_context *c) {
+void spp_comm_emit_norm_gradients(const struct spp_comm_context *c) {
   const struct spp_model_sums *sums = &c->job->sums;
   int64_t outer = c->stage->last ? partial_elements(c, &sums->other) : 0, elements = outer;
-  bool by_unit = c->job->framework->sharding == SPP_SHARDING_UNITS &&
-                 c->job->framework->states[c->layout->zero].shard_grads;
-  if (!c->trains || c->job->method == SPP_METHOD_LORA || c->job->method == SPP_METHOD_QLORA) return;
+  bool by_unit = spp_comm_norms_by_unit(c);
+  if (c->g->tp == 1 || !c->trains || c->job->method == SPP_METHOD_LORA || c->job->method == SPP_METHOD_QLORA) return;
   for (int k = 0; k < c->job->arch->kind_count; k++) {
     int64_t layers = c->stage->kind_layers[k], each = partial_elements(c, &sums->kinds[k]);
     elements += layers * each;
@@ -148,7 +152,6 @@ void spp_comm_emit_tensor_parallel(const struct spp_comm_context *c) {
   c->comm->layer_forward_bytes[SPP_GROUP_TP] = forward;
   c->comm->layer_backward_bytes[SPP_GROUP_TP] = c->trains ? backward : 0;
   emit_ends(c);
-  emit_norm_gradients(c);
 }
 
 /* Point to point between stages: every chunk sends its output forward and its input gradient back, but for

@@ -65,5 +65,8 @@ int64_t spp_stage_chunk(const struct spp_job *job, const struct spp_layout *layo
  * one between (the last where they are equal: it has the head). */
 void spp_stage_busiest(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
                        struct spp_stage *stage);
+/* Only what depends on the number of micro-batches: in_flight_num, in_flight_den. */
+void spp_stage_in_flight(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
+                         struct spp_stage *stage);
 
 #endif

@@ -15,11 +15,10 @@ static const struct spp_layer_kind *kind_of_class(const struct spp_arch *arch, e
   return NULL;
 }
 
-static void view_layers(struct spp_memory_view *v) {
+void spp_memory_view_layers(struct spp_memory_view *v) {
   bool op_level = v->layout->recompute == SPP_RECOMPUTE_SELECTIVE && v->job->framework->selective_is_op_level;
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
-    const struct spp_layer_kind *kind = kind_of_class(v->job->arch, (enum spp_layer_class)c);
-    v->kind[c] = kind;
+    const struct spp_layer_kind *kind = v->kind[c];
     v->kept[c].count = v->saved[c].count = 0;
     v->kept[c].bytes = v->saved[c].bytes = 0;
     if (!kind || !v->trains) continue;
@@ -37,8 +36,8 @@ static bool gradients_persist(const struct spp_job *job, const struct spp_layout
          (sharding == SPP_SHARDING_DEEPSPEED && layout->zero == 3) || g->m > 1 || g->pp > 1;
 }
 
-static void view_fill(const struct spp_job *job, const struct spp_layout *layout,
-                      const struct spp_geometry *g, struct spp_memory_view *v) {
+void spp_memory_view_begin(const struct spp_job *job, const struct spp_layout *layout,
+                           const struct spp_geometry *g, struct spp_memory_view *v) {
   v->job = job;
   v->layout = layout;
   v->g = g;
@@ -46,16 +45,28 @@ static void view_fill(const struct spp_job *job, const struct spp_layout *layout
   v->trains = job->mode != SPP_MODE_INFER;
   v->grads_persist = gradients_persist(job, layout, g);
   v->regime = spp_states_regime(job, layout);
-  view_layers(v);
-  for (int k = 0; k < job->arch->kind_count; k++)
-    spp_states_count_layer(job, layout, g, k, &v->kinds[k]);
-  spp_states_count_outer(job, layout, g, SPP_OUTER_EMBEDDING, &v->embedding);
-  spp_states_count_outer(job, layout, g, SPP_OUTER_HEAD, &v->head);
-  spp_states_count_outer(job, layout, g, SPP_OUTER_OTHER, &v->other);
-  spp_states_count_outer(job, layout, g, SPP_OUTER_VISION, &v->vision);
+  for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++)
+    v->kind[c] = kind_of_class(job->arch, (enum spp_layer_class)c);
 }
 
-static void stage_states(struct spp_memory_stage *s) {
+void spp_memory_view_states(struct spp_memory_view *v) {
+  const struct spp_job *job = v->job;
+  for (int k = 0; k < job->arch->kind_count; k++)
+    spp_states_count_layer(job, v->layout, v->g, k, &v->kinds[k]);
+  spp_states_count_outer(job, v->layout, v->g, SPP_OUTER_EMBEDDING, &v->embedding);
+  spp_states_count_outer(job, v->layout, v->g, SPP_OUTER_HEAD, &v->head);
+  spp_states_count_outer(job, v->layout, v->g, SPP_OUTER_OTHER, &v->other);
+  spp_states_count_outer(job, v->layout, v->g, SPP_OUTER_VISION, &v->vision);
+}
+
+static void view_fill(const struct spp_job *job, const struct spp_layout *layout,
+                      const struct spp_geometry *g, struct spp_memory_view *v) {
+  spp_memory_view_begin(job, layout, g, v);
+  spp_memory_view_layers(v);
+  spp_memory_view_states(v);
+}
+
+void spp_memory_stage_states(struct spp_memory_stage *s) {
   const struct spp_memory_view *v = s->view;
   int64_t largest = -1;
   memset(&s->states, 0, sizeof s->states);
@@ -77,7 +88,11 @@ static void stage_states(struct spp_memory_stage *s) {
   if (v->job->arch->tied && !s->stage->first) spp_states_accumulate(&s->states, &v->embedding, 1);
 }
 
-static void stage_layers(struct spp_memory_stage *s) {
+void spp_memory_stage_layers(const struct spp_memory_view *v, const struct spp_stage *stage,
+                             struct spp_memory_stage *s) {
+  s->view = v;
+  s->stage = stage;
+  s->late = false;
   const struct spp_layout *layout = s->view->layout;
   int64_t again = layout->recompute_layers == SPP_UNSET ? s->stage->layers : layout->recompute_layers;
   if (layout->recompute != SPP_RECOMPUTE_FULL) again = 0;
@@ -90,105 +105,125 @@ static void stage_layers(struct spp_memory_stage *s) {
   }
 }
 
-/* With one micro-batch, gradients grow as layer tensors go, in equal steps: the peak is at one end of
- * backward. */
-static bool peaks_late(const struct spp_memory_stage *s) {
+bool spp_memory_may_be_late(const struct spp_memory_view *v) {
+  return !v->grads_persist && !spp_memory_gradients_away(v);
+}
+
+struct spp_memory_ends spp_memory_gradient_ends(const struct spp_memory_stage *s) {
   const struct spp_memory_view *v = s->view;
   bool sharded = v->regime.shard_grads;
   int64_t grads = spp_memory_share(v->g, sharded, s->states.trainable, s->states.trainable_expert);
   int64_t head = spp_memory_share(v->g, sharded, spp_memory_head(v)->trainable, 0);
-  int64_t late = spp_sat_add(spp_sat_mul(grads, v->regime.grad_bytes), spp_memory_running_keeps(s));
-  int64_t early = spp_sat_add(spp_sat_mul(head, v->regime.grad_bytes), spp_memory_stage_keeps(s));
-  return late > early;
+  return (struct spp_memory_ends){spp_sat_mul(head, v->regime.grad_bytes),
+                                  spp_sat_mul(grads, v->regime.grad_bytes)};
+}
+
+struct spp_memory_ends spp_memory_kept_ends(const struct spp_memory_stage *s) {
+  return (struct spp_memory_ends){spp_memory_stage_keeps(s), spp_memory_running_keeps(s)};
+}
+
+/* With one micro-batch, gradients grow as layer tensors go, in equal steps: the peak is at one end of
+ * backward. */
+bool spp_memory_is_late(const struct spp_memory_ends *gradients, const struct spp_memory_ends *kept) {
+  return spp_sat_add(gradients->end, kept->end) > spp_sat_add(gradients->begin, kept->begin);
 }
 
 static void stage_fill(const struct spp_memory_view *v, const struct spp_stage *stage,
                        struct spp_memory_stage *s) {
-  s->view = v;
-  s->stage = stage;
-  stage_states(s);
-  stage_layers(s);
-  s->late = !v->grads_persist && !spp_memory_gradients_away(v) && peaks_late(s);
+  spp_memory_stage_layers(v, stage, s);
+  spp_memory_stage_states(s);
+  if (!spp_memory_may_be_late(v)) return;
+  struct spp_memory_ends gradients = spp_memory_gradient_ends(s), kept = spp_memory_kept_ends(s);
+  s->late = spp_memory_is_late(&gradients, &kept);
 }
 
-/* What does not depend on which layer runs. */
-static void add_base(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+void spp_memory_add_held(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
   spp_memory_add_states(s, sum);
   spp_memory_add_sharding(s, sum);
   spp_memory_add_fixed(s->view, sum);
-  spp_memory_add_vision(s, sum);
   if (s->view->trains) spp_memory_add_fused_grads(s, sum);
+}
+
+void spp_memory_add_pass(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+  spp_memory_add_vision(s, sum);
   if (s->view->trains)
     spp_memory_add_outer(s, sum);
   else
     spp_memory_add_inference(s, sum);
 }
 
-static void add_running(const struct spp_memory_stage *s, enum spp_layer_class active,
-                        struct spp_memory_sum *sum) {
+void spp_memory_add_running(const struct spp_memory_stage *s, enum spp_layer_class active,
+                            struct spp_memory_sum *sum) {
   if (!s->view->trains) return;
   spp_memory_add_layers(s, active, sum);
   spp_memory_add_transients(s, active, sum);
 }
 
-/* The allocator's view: rows outside it are the context and NCCL. */
-static int64_t outside(const struct spp_memory_sum *sum) {
-  return spp_sat_add(sum->always[SPP_PART_NCCL], sum->always[SPP_PART_CONTEXT]);
+/* Offloaded layer inputs are not kept; adapters are cast where no engine has; a framework that frees at once
+ * counts the loss beside whole gradients. */
+int spp_memory_tie(const struct spp_job *job, const struct spp_layout *layout) {
+  bool sharding = spp_job_has_adapters(job) || job->framework->sharding == SPP_SHARDING_UNITS;
+  return (sharding ? 2 * layout->zero : 0) + (spp_offload_activations(layout->offload) ? 1 : 0);
 }
 
-/* Free blocks that cannot be used at a moment: rows of the allocator's part. */
-static int64_t held(const struct spp_memory_sum *sum, enum spp_moment moment) {
-  return spp_sat_add(sum->always[SPP_PART_ALLOCATOR], sum->moment[SPP_PART_ALLOCATOR][moment]);
+void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_totals *t) {
+  t->absurd = sum->absurd;
+  t->outside = spp_sat_add(sum->always[SPP_PART_NCCL], sum->always[SPP_PART_CONTEXT]);
+  for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
+    t->moment[m] = sum->always_total + sum->moment_total[m];
+    t->held[m] = spp_sat_add(sum->always[SPP_PART_ALLOCATOR], sum->moment[SPP_PART_ALLOCATOR][m]);
+  }
 }
 
-static int64_t allocated(const struct spp_memory_sum *sum, enum spp_moment moment) {
-  return spp_memory_total(sum, moment) - outside(sum) - held(sum, moment);
+static int64_t allocated(const struct spp_memory_totals *t, enum spp_moment moment) {
+  return (t->absurd ? INT64_MAX : t->moment[moment]) - t->outside - t->held[moment];
 }
 
 static int64_t capacity_of(const struct spp_job *job) {
   return job->max_memory_bytes > 0 ? job->max_memory_bytes : job->gpu->capacity_bytes;
 }
 
-static int64_t reserved(const struct spp_job *job, const struct spp_memory_sum *sum, enum spp_moment moment) {
+/* Without free blocks that cannot be used. */
+static int64_t reserved(const struct spp_job *job, const struct spp_memory_totals *t,
+                        enum spp_moment moment) {
   double factor = job->framework->allocator_factor > 1.0 ? job->framework->allocator_factor : 1.0;
-  int64_t used = allocated(sum, moment);
+  int64_t used = allocated(t, moment);
   double bytes = (double)used * factor;
   if (bytes >= 9e18) return INT64_MAX;
-  return spp_sat_add(spp_max64(used, (int64_t)bytes), held(sum, moment));
+  return spp_max64(used, (int64_t)bytes);
 }
 
 static int64_t in_segments(int64_t bytes) {
   return spp_round_up(bytes, SEGMENT_BYTES);
 }
 
-struct peak {
-  int64_t bytes; /* what the allocator holds then */
-  enum spp_moment moment;
-};
-static struct peak find_peak(const struct spp_job *job, const struct spp_memory_sum *sum) {
-  struct peak best = {-1, SPP_MOMENT_LOAD};
+bool spp_memory_peak_of(const struct spp_job *job, const struct spp_memory_totals *t,
+                        struct spp_memory_peak *peak) {
+  bool worse = false;
   for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
-    int64_t bytes = reserved(job, sum, (enum spp_moment)m);
-    if (bytes > best.bytes) best = (struct peak){bytes, (enum spp_moment)m};
+    int64_t needed = reserved(job, t, (enum spp_moment)m), bytes = spp_sat_add(needed, t->held[m]);
+    peak->needed_bytes = spp_max64(peak->needed_bytes, needed);
+    if (bytes <= peak->bytes) continue;
+    peak->bytes = bytes;
+    peak->outside = t->outside;
+    peak->moment = (enum spp_moment)m;
+    worse = true;
   }
-  return best;
-}
-
-static int64_t most_needed(const struct spp_job *job, const struct spp_memory_sum *sum) {
-  int64_t most = 0;
-  for (int m = 0; m < SPP_MOMENT_COUNT; m++)
-    most = spp_max64(most, reserved(job, sum, (enum spp_moment)m) - held(sum, (enum spp_moment)m));
-  return most;
+  return worse;
 }
 
 struct candidate {
   int64_t stage;
   enum spp_layer_class active;
   struct spp_memory_sum sum;
-  struct peak peak;
-  int64_t needed_bytes;                         /* largest of all stages and moments without free blocks */
+  struct spp_memory_totals totals;
+  struct spp_memory_peak peak;
   int64_t last_peak_bytes, last_reserved_bytes; /* of the stage looked at last */
 };
+
+bool spp_memory_runs(const struct spp_memory_stage *s, enum spp_layer_class class) {
+  return s->layers[class] > 0 || (class == SPP_LAYER_DENSE && s->layers[SPP_LAYER_MOE] == 0);
+}
 
 /* Sum of one stage; the running layer is of the class that costs most. */
 static void evaluate_stage(const struct spp_memory_view *v, int64_t index, struct candidate *best) {
@@ -199,22 +234,22 @@ static void evaluate_stage(const struct spp_memory_view *v, int64_t index, struc
   stage_fill(v, &stage, &s);
   memset(&base, 0, sizeof base);
   base.stage = index;
-  add_base(&s, &base);
-  struct peak own = {-1, SPP_MOMENT_LOAD}; /* this stage's */
+  spp_memory_add_held(&s, &base);
+  spp_memory_add_pass(&s, &base);
+  struct spp_memory_peak own = {.bytes = -1}; /* this stage's */
   int64_t own_allocated = 0;
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
-    if (s.layers[c] == 0 && !(c == SPP_LAYER_DENSE && s.layers[SPP_LAYER_MOE] == 0)) continue;
     struct spp_memory_sum sum = base;
-    add_running(&s, (enum spp_layer_class)c, &sum);
-    struct peak peak = find_peak(v->job, &sum);
-    int64_t needed = spp_max64(best->needed_bytes, most_needed(v->job, &sum));
-    if (peak.bytes > own.bytes) {
-      own = peak;
-      own_allocated = allocated(&sum, peak.moment);
-    }
-    if (peak.bytes > best->peak.bytes)
-      *best = (struct candidate){index, (enum spp_layer_class)c, sum, peak, needed, 0, 0};
-    best->needed_bytes = needed;
+    struct spp_memory_totals totals;
+    if (!spp_memory_runs(&s, (enum spp_layer_class)c)) continue;
+    spp_memory_add_running(&s, (enum spp_layer_class)c, &sum);
+    spp_memory_totals_of(&sum, &totals);
+    if (spp_memory_peak_of(v->job, &totals, &own)) own_allocated = allocated(&totals, own.moment);
+    if (!spp_memory_peak_of(v->job, &totals, &best->peak)) continue;
+    best->stage = index;
+    best->active = (enum spp_layer_class)c;
+    best->sum = sum;
+    best->totals = totals;
   }
   best->last_peak_bytes = own_allocated;
   best->last_reserved_bytes = own.bytes;
@@ -222,14 +257,17 @@ static void evaluate_stage(const struct spp_memory_view *v, int64_t index, struc
 
 /* Equal stages need one look: the first has the embedding and most micro-batches in flight, the last the
  * head; those between fall off with the second. Different kinds of layers spoil that. */
+bool spp_memory_looks_at(const struct spp_job *job, const struct spp_layout *layout, int64_t stage) {
+  const struct spp_arch *arch = job->arch;
+  bool mixed = kind_of_class(arch, SPP_LAYER_DENSE) && kind_of_class(arch, SPP_LAYER_MOE);
+  bool uneven = !spp_layout_uneven(layout) && arch->layers % spp_max64(1, layout->pp) != 0;
+  return mixed || uneven || stage < 2 || stage == layout->pp - 1;
+}
+
 static void evaluate_all(const struct spp_memory_view *v, struct candidate *best) {
-  int64_t pp = v->g->pp;
-  bool mixed = v->kind[SPP_LAYER_DENSE] && v->kind[SPP_LAYER_MOE];
-  bool uneven = !spp_layout_uneven(v->layout) && v->job->arch->layers % spp_max64(1, pp) != 0;
-  best->peak.bytes = -1;
-  best->needed_bytes = 0;
-  for (int64_t i = 0; i < pp; i++)
-    if (mixed || uneven || i < 2 || i == pp - 1) evaluate_stage(v, i, best);
+  best->peak = (struct spp_memory_peak){.bytes = -1};
+  for (int64_t i = 0; i < v->g->pp; i++)
+    if (spp_memory_looks_at(v->job, v->layout, i)) evaluate_stage(v, i, best);
 }
 
 static const struct spp_tensor held_back = {"held back by the allocator", SPP_PART_ALLOCATOR,
@@ -255,28 +293,40 @@ static void fill_ledger(const struct spp_memory_view *v, const struct candidate 
   ledger->overflow = false;
   spp_stage_resolve(v->job, v->layout, v->g, best->stage, &stage);
   stage_fill(v, &stage, &s);
-  add_base(&s, &sum);
-  add_running(&s, best->active, &sum);
+  spp_memory_add_held(&s, &sum);
+  spp_memory_add_pass(&s, &sum);
+  spp_memory_add_running(&s, best->active, &sum);
   drop_held(ledger);
   spp_memory_add_bytes(&sum, &held_back, SPP_LIVE(best->peak.moment), allocator_bytes);
 }
 
+/* free blocks go back to the driver before an allocation fails: c10/cuda/CUDACachingAllocator
+ * release_cached_blocks */
+void spp_memory_verdict(const struct spp_job *job, const struct spp_memory_peak *peak, struct spp_memory *m) {
+  m->reserved_bytes = in_segments(peak->bytes);
+  m->reclaimable_bytes = m->reserved_bytes - in_segments(peak->needed_bytes);
+  m->device_bytes = spp_sat_add(m->reserved_bytes, peak->outside);
+  m->capacity_bytes = capacity_of(job);
+  m->headroom_bytes = m->capacity_bytes - (m->device_bytes - m->reclaimable_bytes);
+  m->fits = m->headroom_bytes >= 0;
+}
+
 static void report_parts(const struct spp_job *job, const struct candidate *best, struct spp_memory *m) {
   const struct spp_memory_sum *sum = &best->sum;
+  const struct spp_memory_totals *totals = &best->totals;
   for (int p = 0; p < SPP_PART_COUNT; p++)
     m->parts[p] = spp_sat_add(sum->always[p], sum->moment[p][best->peak.moment]);
-  m->peak_bytes = allocated(sum, best->peak.moment);
+  spp_memory_verdict(job, &best->peak, m);
+  m->peak_bytes = allocated(totals, best->peak.moment);
   m->last_stage_peak_bytes = best->last_peak_bytes;
   m->last_stage_reserved_bytes = in_segments(best->last_reserved_bytes);
-  m->reserved_bytes = in_segments(best->peak.bytes);
-  m->reclaimable_bytes = m->reserved_bytes - in_segments(best->needed_bytes);
   m->parts[SPP_PART_ALLOCATOR] = m->reserved_bytes - m->peak_bytes;
-  m->device_bytes = spp_sat_add(m->reserved_bytes, outside(sum));
   m->peak_moment = best->peak.moment;
   for (int i = 0; i < SPP_MOMENT_COUNT; i++) {
-    int64_t bytes = in_segments(reserved(job, sum, (enum spp_moment)i));
-    enum spp_phase phase = spp_moment_phase((enum spp_moment)i);
-    m->phase_bytes[phase] = spp_max64(m->phase_bytes[phase], spp_sat_add(bytes, outside(sum)));
+    enum spp_moment moment = (enum spp_moment)i;
+    int64_t bytes = in_segments(spp_sat_add(reserved(job, totals, moment), totals->held[i]));
+    enum spp_phase phase = spp_moment_phase(moment);
+    m->phase_bytes[phase] = spp_max64(m->phase_bytes[phase], spp_sat_add(bytes, totals->outside));
   }
   m->logits_bytes = spp_max64(sum->moment[SPP_PART_LOGITS][SPP_MOMENT_LOSS],
                               sum->moment[SPP_PART_LOGITS][SPP_MOMENT_BACKWARD_HEAD]);
@@ -313,15 +363,10 @@ static void report_fit(const struct spp_job *job, struct spp_memory *m) {
   double low = device - interval_80 * sigma, high = device + interval_80 * sigma;
   m->low_bytes = low > 0 ? (int64_t)low : 0;
   m->high_bytes = high < 9e18 ? (int64_t)high : INT64_MAX;
-  m->capacity_bytes = capacity_of(job);
-  /* free blocks go back to the driver before an allocation fails: c10/cuda/CUDACachingAllocator
-   * release_cached_blocks */
-  m->headroom_bytes = m->capacity_bytes - (m->device_bytes - m->reclaimable_bytes);
-  m->fits = m->headroom_bytes >= 0;
   m->fit_probability = spp_memory_fit_probability(job, m->device_bytes, m->reclaimable_bytes);
 }
 
-static void report_host(const struct spp_memory_view *v, struct spp_memory *m) {
+void spp_memory_report_host(const struct spp_memory_view *v, struct spp_memory *m) {
   m->host_bytes_per_node = spp_memory_host_bytes(v);
   m->host_capacity_bytes = v->job->cluster ? v->job->cluster->host_bytes : 0;
   m->host_fits = m->host_capacity_bytes <= 0 || m->host_bytes_per_node <= m->host_capacity_bytes;
@@ -341,6 +386,6 @@ void spp_memory_predict(const struct spp_job *job, const struct spp_layout *layo
   report_resident(&best, memory);
   report_layers(&view, memory);
   report_fit(job, memory);
-  report_host(&view, memory);
+  spp_memory_report_host(&view, memory);
   if (ledger) fill_ledger(&view, &best, memory->parts[SPP_PART_ALLOCATOR], ledger);
 }

@@ -37,6 +37,63 @@ struct spp_memory_stage {
   bool late; /* gradients that do not persist outweigh what layers keep: the peak is at the end of backward */
 };
 
+/* The view in three steps, the last two in any order: what is asked everywhere; what layers keep; how many
+ * states there are. Then a stage of it. */
+void spp_memory_view_begin(const struct spp_job *job, const struct spp_layout *layout,
+                           const struct spp_geometry *g, struct spp_memory_view *v);
+void spp_memory_view_layers(struct spp_memory_view *v);
+void spp_memory_view_states(struct spp_memory_view *v);
+/* The layers of a stage; not late. Then its states. */
+void spp_memory_stage_layers(const struct spp_memory_view *v, const struct spp_stage *stage,
+                             struct spp_memory_stage *s);
+void spp_memory_stage_states(struct spp_memory_stage *s);
+/* Bytes at the two ends of backward: of gradients, and of what layers keep. */
+struct spp_memory_ends {
+  int64_t begin, end;
+};
+bool spp_memory_may_be_late(const struct spp_memory_view *v); /* else it is not */
+struct spp_memory_ends spp_memory_gradient_ends(const struct spp_memory_stage *s);
+struct spp_memory_ends spp_memory_kept_ends(const struct spp_memory_stage *s);
+bool spp_memory_is_late(const struct spp_memory_ends *gradients, const struct spp_memory_ends *kept);
+/* Does the peak of this stage have to be looked at? */
+bool spp_memory_looks_at(const struct spp_job *job, const struct spp_layout *layout, int64_t stage);
+/* Could the running layer be one of this class? */
+bool spp_memory_runs(const struct spp_memory_stage *s, enum spp_layer_class class);
+
+/* A stage is the sum of two halves. What the sharding of the states, and offload, decide, whatever a
+ * micro-batch holds: */
+void spp_memory_add_held(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
+/* and the rest, in two steps. Sharding and offload matter to it as far as spp_memory_tie says. */
+void spp_memory_add_pass(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
+void spp_memory_add_running(const struct spp_memory_stage *s, enum spp_layer_class active,
+                            struct spp_memory_sum *sum);
+/* What of its sharding and offload a layout's second half depends on: equal numbers, equal halves (`late` of
+ * the stage apart). */
+int spp_memory_tie(const struct spp_job *job, const struct spp_layout *layout);
+
+/* Bytes of a stage by moment, over all parts: a sum without its rows. */
+struct spp_memory_totals {
+  int64_t moment[SPP_MOMENT_COUNT]; /* all there is */
+  int64_t held[SPP_MOMENT_COUNT];   /* of it, free blocks that cannot be used */
+  int64_t outside;                  /* of it, context and NCCL: no business of the allocator */
+  bool absurd;
+};
+void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_totals *totals);
+/* The worst of stages, classes of running layers and moments so far. */
+struct spp_memory_peak {
+  int64_t bytes;        /* what the allocator holds at the worst moment; -1 = nothing seen */
+  int64_t needed_bytes; /* the most without free blocks */
+  int64_t outside;      /* at the worst */
+  enum spp_moment moment;
+};
+/* True when the totals hold a new worst moment. */
+bool spp_memory_peak_of(const struct spp_job *job, const struct spp_memory_totals *totals,
+                        struct spp_memory_peak *peak);
+/* Device bytes, free blocks, limits and whether it fits. */
+void spp_memory_verdict(const struct spp_job *job, const struct spp_memory_peak *peak,
+                        struct spp_memory *memory);
+void spp_memory_report_host(const struct spp_memory_view *v, struct spp_memory *memory);
+
 void spp_memory_add_states(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_sharding(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_fused_grads(const struct spp_memory_stage *s, struct spp_memory_sum *sum);

@@ -104,12 +104,12 @@ bool spp_stage_suggest(int64_t layers, int64_t pp, int64_t vpp, int64_t *first, 
 /* Micro-batches alive at the peak, as num/den of all the stage's layers. Sources: NVIDIA/Megatron-LM
  * megatron/core/pipeline_parallel/schedules.py (warm-up counts; interleaved with groups of pp micro-batches);
  * zero-bubble schedules: H1 keeps what 1F1B keeps, H2 up to 2 pp - 1 (recalled from the paper). */
-static void resolve_in_flight(const struct spp_layout *layout, const struct spp_geometry *g,
-                              struct spp_stage *stage) {
+void spp_stage_in_flight(const struct spp_job *job, const struct spp_layout *layout,
+                         const struct spp_geometry *g, struct spp_stage *stage) {
   int64_t depth = g->pp - stage->index, m = spp_max64(g->m, 1);
   stage->in_flight_num = 1;
   stage->in_flight_den = 1;
-  if (g->pp <= 1) return;
+  if (g->pp <= 1 || job->mode == SPP_MODE_INFER) return;
   switch (layout->schedule) {
   case SPP_SCHEDULE_INTERLEAVED:
     stage->in_flight_num = spp_min64(2 * (depth - 1) + (g->vpp - 1) * g->pp + 1, spp_sat_mul(m, g->vpp));
@@ -150,8 +150,7 @@ void spp_stage_resolve(const struct spp_job *job, const struct spp_layout *layou
     int64_t layers = chunk_layers(&split, index + chunk * geometry->pp, &s.first_layer);
     count_kinds(job->arch, s.first_layer, s.first_layer + layers, &s);
   }
-  resolve_in_flight(layout, geometry, &s);
-  if (job->mode == SPP_MODE_INFER) s.in_flight_num = s.in_flight_den = 1;
+  spp_stage_in_flight(job, layout, geometry, &s);
   *stage = s;
 }
 

@@ -2,21 +2,29 @@
 #include "model/timing.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "model/timing_internal.h"
 
 static const double ten_percent_tail = 1.2815515655446004; /* standard normal quantile: 80 % interval */
 
-static struct spp_timing_context make_context(const struct spp_job *job, const struct spp_layout *layout,
-                                              const struct spp_geometry *geometry) {
-  struct spp_timing_context c = {.job = job, .layout = layout, .g = geometry};
-  spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, job->dtype, job->attention,
-                           job->arch->head_dim, &c.rates);
+struct spp_timing_context spp_timing_context_with(const struct spp_job *job, const struct spp_layout *layout,
+                                                  const struct spp_geometry *geometry,
+                                                  const struct spp_kernel_rates *rates) {
+  struct spp_timing_context c = {.job = job, .layout = layout, .g = geometry, .rates = *rates};
   c.eager = job->kernels == SPP_KERNELS_EAGER;
   c.trains = job->mode != SPP_MODE_INFER;
   c.base_trainable = c.trains && job->method != SPP_METHOD_LORA && job->method != SPP_METHOD_QLORA;
   c.forwards = job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO ? 2 : 1;
   return c;
+}
+
+struct spp_timing_context spp_timing_context_make(const struct spp_job *job, const struct spp_layout *layout,
+                                                  const struct spp_geometry *geometry) {
+  struct spp_kernel_rates rates;
+  spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, job->dtype, job->attention,
+                           job->arch->head_dim, &rates);
+  return spp_timing_context_with(job, layout, geometry, &rates);
 }
 
 /* Share of a stage's layers that are recomputed. */
@@ -38,12 +46,7 @@ static void add_part(const struct spp_timing_context *c, const struct spp_layer_
         count * t->host_s * (c->layout->recompute == SPP_RECOMPUTE_FULL ? 1 + recomputed : 1);
 }
 
-/* What the model has to offer to stages: one layer of each kind, and the two ends. */
-struct model_time {
-  struct spp_layer_time kinds[SPP_MAX_LAYER_KINDS], embedding, loss, vision;
-};
-
-static void count_model(const struct spp_timing_context *c, struct model_time *model) {
+void spp_model_time_count(const struct spp_timing_context *c, struct spp_model_time *model) {
   for (int k = 0; k < c->job->arch->kind_count; k++)
     spp_layer_time_count(c, k, &model->kinds[k]);
   spp_embedding_time_count(c, &model->embedding);
@@ -51,7 +54,7 @@ static void count_model(const struct spp_timing_context *c, struct model_time *m
   spp_vision_time_count(c, &model->vision);
 }
 
-static void count_stage(const struct spp_timing_context *c, const struct model_time *model,
+static void count_stage(const struct spp_timing_context *c, const struct spp_model_time *model,
                         const struct spp_stage *stage, struct spp_stage_time *t) {
   *t = (struct spp_stage_time){.layers = (double)stage->layers};
   double recomputed = recomputed_share(c->layout, t->layers);
@@ -105,39 +108,42 @@ struct pipeline {
   struct spp_stage_time time;
   struct stage_clock clock;
   double share; /* of the counted stage's exposed communication */
-  double bubble_s, optimizer_s;
+  double bubble_s;
 };
 
-static void walk_stages(const struct spp_timing_context *c, const struct model_time *model,
-                        const struct spp_exposed *exposed, double counted_layers, struct pipeline *p) {
+/* The i-th run of stages. */
+static struct spp_stage_run run_at(const struct spp_timing_context *c, const struct spp_stage_runs *runs,
+                                   int64_t i) {
+  struct spp_stage_run run = {.count = 1};
+  if (runs) return runs->run[i];
+  spp_stage_resolve(c->job, c->layout, c->g, i, &run.stage);
+  return run;
+}
+
+static void walk_stages(const struct spp_timing_context *c, const struct spp_model_time *model,
+                        const struct spp_stage_runs *runs, const struct spp_exposed *exposed,
+                        double counted_layers, struct pipeline *p) {
   double slowest_s = -1, slowest_fill = 0;
-  p->bubble_s = p->optimizer_s = 0;
-  for (int64_t i = 0; i < c->g->pp; i++) {
-    struct spp_stage stage;
+  int64_t count = runs ? runs->count : c->g->pp;
+  p->bubble_s = 0;
+  for (int64_t i = 0; i < count; i++) {
+    struct spp_stage_run run = run_at(c, runs, i);
     struct spp_stage_time t;
-    spp_stage_resolve(c->job, c->layout, c->g, i, &stage);
-    count_stage(c, model, &stage, &t);
+    count_stage(c, model, &run.stage, &t);
     double share = counted_layers > 0 ? t.layers / counted_layers : 1;
     struct stage_clock clock = run_stage(&t, exposed, share);
     double stage_s = clock.forward_s + clock.backward_s, fill = bubble_share(c->layout, stage_s, t.wgrad_s);
-    p->bubble_s += fill;
-    p->optimizer_s = spp_most(p->optimizer_s, spp_optimizer_s(c, &stage));
+    for (int64_t n = 0; n < run.count; n++) /* added up as without runs: the same sum to the last bit */
+      p->bubble_s += fill;
     if (stage_s <= slowest_s) continue;
     slowest_s = stage_s;
     slowest_fill = fill;
-    p->slowest = stage;
+    p->slowest = run.stage;
     p->time = t;
     p->clock = clock;
     p->share = share;
   }
   p->bubble_s -= slowest_fill;
-}
-
-static double exposed_of(const struct spp_exposed *e, enum spp_group group, double times) {
-  double sum = 0;
-  for (int pass = 0; pass < SPP_PASS_STEP; pass++)
-    sum += e->pass_s[pass][group];
-  return sum * times + e->step_s[group];
 }
 
 /* Share of the SMs that communication takes from the compute beside it: NCCL runs one block per channel. */
@@ -147,27 +153,33 @@ static double stolen_share(const struct spp_timing_context *c) {
   return spp_most(f->comm_sm_slowdown, spp_least(0.5, (double)f->nccl_channels / c->job->gpu->sms));
 }
 
-static void fill_parts(const struct spp_timing_context *c, const struct pipeline *p,
-                       const struct spp_exposed *e, struct spp_time *time) {
-  double m = (double)c->g->m, layered = m * p->share, compute = 0, attention = 0;
-  for (int pass = 0; pass < SPP_PASS_STEP; pass++) {
-    compute += p->time.pass[pass].gemm_s + p->time.pass[pass].memory_s;
-    attention += p->time.pass[pass].attention_s;
-  }
-  time->compute_s = m * compute + stolen_share(c) * e->hidden_s;
-  time->attention_s = m * attention;
-  time->sp_exposed_s = exposed_of(e, SPP_GROUP_ULYSSES, layered) + exposed_of(e, SPP_GROUP_RING, layered);
-  time->tp_exposed_s = exposed_of(e, SPP_GROUP_TP, layered);
-  time->ep_exposed_s = exposed_of(e, SPP_GROUP_EP, layered);
-  time->pp_exposed_s = exposed_of(e, SPP_GROUP_PP, m);
-  time->dp_exposed_s = e->step_s[SPP_GROUP_DP];
-  time->pp_bubble_s = p->bubble_s;
-  time->offload_exposed_s = spp_offload_exposed_s(c, &p->slowest, p->clock.forward_s, p->clock.backward_s);
-  time->optimizer_s = p->optimizer_s;
-  time->host_s = m * p->clock.host_wait_s + c->job->framework->host_s_per_step;
+void spp_time_parts_fill(const struct spp_timing_context *c, const struct spp_layers_time *l,
+                         const struct spp_states_time *s, struct spp_time *time) {
+  double m = (double)c->g->m, layered = m * l->share, exposed[SPP_GROUP_COUNT];
+  for (int group = 0; group < SPP_GROUP_COUNT; group++)
+    exposed[group] = l->exposed_s[group] * (group == SPP_GROUP_PP ? m : layered) + s->step_s[group];
+  time->compute_s = m * l->compute_s + stolen_share(c) * (l->hidden_s + s->hidden_s);
+  time->attention_s = m * l->attention_s;
+  time->sp_exposed_s = exposed[SPP_GROUP_ULYSSES] + exposed[SPP_GROUP_RING];
+  time->tp_exposed_s = exposed[SPP_GROUP_TP];
+  time->ep_exposed_s = exposed[SPP_GROUP_EP];
+  time->pp_exposed_s = exposed[SPP_GROUP_PP];
+  time->dp_exposed_s = s->step_s[SPP_GROUP_DP];
+  time->pp_bubble_s = l->bubble_s;
+  time->offload_exposed_s = s->offload_exposed_s;
+  time->optimizer_s = s->optimizer_s;
+  time->host_s = m * l->host_wait_s + c->job->framework->host_s_per_step;
   time->step_s = time->compute_s + time->attention_s + time->sp_exposed_s + time->tp_exposed_s +
                  time->pp_bubble_s + time->pp_exposed_s + time->dp_exposed_s + time->ep_exposed_s +
                  time->offload_exposed_s + time->optimizer_s + time->host_s;
+}
+
+void spp_time_speed_fill(const struct spp_timing_context *c, struct spp_time *time) {
+  double gpus = (double)spp_layout_world(c->layout), step = time->step_s;
+  time->tokens_per_s = step > 0 ? (double)c->g->real_tokens / step : 0;
+  time->tokens_per_s_per_gpu = time->tokens_per_s / gpus;
+  time->usd_per_million_tokens =
+      time->tokens_per_s_per_gpu > 0 ? c->job->usd_per_gpu_hour / 3600 / time->tokens_per_s_per_gpu * 1e6 : 0;
 }
 
 static void fill_rates(const struct spp_timing_context *c, struct spp_time *time) {
@@ -179,8 +191,7 @@ static void fill_rates(const struct spp_timing_context *c, struct spp_time *time
   double spread = exp(ten_percent_tail * sigma);
   time->low_s = step / spread;
   time->high_s = step * spread;
-  time->tokens_per_s = step > 0 ? (double)c->g->real_tokens / step : 0;
-  time->tokens_per_s_per_gpu = time->tokens_per_s / gpus;
+  spp_time_speed_fill(c, time);
   time->samples_per_s = step > 0 ? (double)job->global_batch / step : 0;
   spp_flops_count(job, c->layout, c->g, &time->model_flops_causal, &time->model_flops_full,
                   &time->hardware_flops);
@@ -189,43 +200,92 @@ static void fill_rates(const struct spp_timing_context *c, struct spp_time *time
   time->hfu = peak > 0 ? time->hardware_flops / peak : 0;
   time->tflops_per_gpu_causal = step > 0 ? time->model_flops_causal / step / gpus / 1e12 : 0;
   time->tflops_per_gpu_full = step > 0 ? time->model_flops_full / step / gpus / 1e12 : 0;
-  time->usd_per_million_tokens =
-      time->tokens_per_s_per_gpu > 0 ? job->usd_per_gpu_hour / 3600 / time->tokens_per_s_per_gpu * 1e6 : 0;
 }
 
-static void run_step(const struct spp_timing_context *c, struct spp_comm *comm, struct spp_exposed *exposed,
-                     struct pipeline *pipeline) {
-  struct model_time model;
-  struct spp_stage counted;
+/* The counted stage gives the exposed communication of a layer; the walk finds the slowest stage. */
+static void run_layers(const struct spp_timing_context *c, const struct spp_model_time *model,
+                       const struct spp_stage_runs *runs, const struct spp_stage *counted,
+                       struct spp_comm *comm, struct spp_exposed *exposed, struct pipeline *p,
+                       struct spp_layers_time *layers) {
   struct spp_stage_time counted_time;
-  count_model(c, &model);
-  spp_stage_busiest(c->job, c->layout, c->g, &counted);
-  count_stage(c, &model, &counted, &counted_time);
-  spp_comm_time_count(c, (double)counted.layers, comm);
+  count_stage(c, model, counted, &counted_time);
+  *exposed = (struct spp_exposed){.hidden_s = 0};
   spp_layer_exposure_count(c, &counted_time, comm, exposed);
   struct stage_clock clock = run_stage(&counted_time, exposed, 1);
-  spp_state_exposure_count(c, clock.forward_s, clock.backward_s, (double)counted.layers, comm, exposed);
-  walk_stages(c, &model, exposed, (double)counted.layers, pipeline);
+  walk_stages(c, model, runs, exposed, (double)counted->layers, p);
+  *layers = (struct spp_layers_time){.forward_s = p->clock.forward_s,
+                                     .backward_s = p->clock.backward_s,
+                                     .host_wait_s = p->clock.host_wait_s,
+                                     .share = p->share,
+                                     .bubble_s = p->bubble_s,
+                                     .hidden_s = exposed->hidden_s,
+                                     .counted_layers = (double)counted->layers,
+                                     .counted_forward_s = clock.forward_s,
+                                     .counted_backward_s = clock.backward_s,
+                                     .slowest = p->slowest.index};
+  for (int pass = 0; pass < SPP_PASS_STEP; pass++) {
+    layers->compute_s += p->time.pass[pass].gemm_s + p->time.pass[pass].memory_s;
+    layers->attention_s += p->time.pass[pass].attention_s;
+    for (int group = 0; group < SPP_GROUP_COUNT; group++)
+      layers->exposed_s[group] += exposed->pass_s[pass][group];
+  }
+}
+
+void spp_layers_time_count(const struct spp_timing_context *c, const struct spp_model_time *model,
+                           const struct spp_stage_runs *runs, const struct spp_stage *counted,
+                           struct spp_comm *comm, struct spp_layers_time *layers) {
+  struct spp_exposed exposed;
+  struct pipeline pipeline;
+  run_layers(c, model, runs, counted, comm, &exposed, &pipeline, layers);
+}
+
+static void run_states(const struct spp_timing_context *c, const struct spp_layers_time *layers,
+                       struct spp_comm *comm, struct spp_states_time *states) {
+  struct spp_exposed exposed = {.hidden_s = 0};
+  struct spp_stage stage;
+  spp_state_exposure_count(c, layers->counted_forward_s, layers->counted_backward_s, layers->counted_layers,
+                           comm, &exposed);
+  memcpy(states->step_s, exposed.step_s, sizeof states->step_s);
+  states->hidden_s = exposed.hidden_s;
+  states->optimizer_s = 0;
+  for (int64_t i = 0; i < c->g->pp; i++) {
+    spp_stage_resolve(c->job, c->layout, c->g, i, &stage);
+    states->optimizer_s = spp_most(states->optimizer_s, spp_optimizer_s(c, &stage));
+  }
+  spp_stage_resolve(c->job, c->layout, c->g, layers->slowest, &stage);
+  states->offload_exposed_s = spp_offload_exposed_s(c, &stage, layers->forward_s, layers->backward_s);
 }
 
 void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layout,
                         const struct spp_geometry *geometry, struct spp_comm *comm, struct spp_time *time) {
-  struct spp_timing_context c = make_context(job, layout, geometry);
-  struct spp_exposed exposed = {.hidden_s = 0};
-  struct pipeline pipeline;
-  run_step(&c, comm, &exposed, &pipeline);
-  fill_parts(&c, &pipeline, &exposed, time);
+  struct spp_timing_context c = spp_timing_context_make(job, layout, geometry);
+  struct spp_model_time model;
+  struct spp_layers_time layers;
+  struct spp_states_time states;
+  struct spp_stage counted;
+  spp_model_time_count(&c, &model);
+  spp_stage_busiest(job, layout, geometry, &counted);
+  spp_comm_time_count(&c, (double)counted.layers, comm);
+  spp_layers_time_count(&c, &model, NULL, &counted, comm, &layers);
+  run_states(&c, &layers, comm, &states);
+  spp_time_parts_fill(&c, &layers, &states, time);
   fill_rates(&c, time);
 }
 
 void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout,
                       const struct spp_geometry *geometry, struct spp_time_shape *shape) {
-  struct spp_timing_context c = make_context(job, layout, geometry);
-  struct spp_exposed exposed = {.hidden_s = 0};
+  struct spp_timing_context c = spp_timing_context_make(job, layout, geometry);
+  struct spp_exposed exposed;
   struct pipeline pipeline;
+  struct spp_model_time model;
+  struct spp_layers_time layers;
+  struct spp_stage counted;
   struct spp_comm comm;
   spp_comm_predict(job, layout, geometry, &comm);
-  run_step(&c, &comm, &exposed, &pipeline);
+  spp_model_time_count(&c, &model);
+  spp_stage_busiest(job, layout, geometry, &counted);
+  spp_comm_time_count(&c, (double)counted.layers, &comm);
+  run_layers(&c, &model, NULL, &counted, &comm, &exposed, &pipeline, &layers);
   *shape = (struct spp_time_shape){
       .stage = pipeline.slowest.index, .layers = pipeline.time.layers, .share = pipeline.share};
   for (int pass = 0; pass < SPP_PASS_STEP; pass++) {

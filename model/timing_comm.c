@@ -37,7 +37,7 @@ static double state_pieces(const struct spp_timing_context *c, const struct spp_
   return spp_most(1, elements / (double)f->reduce_bucket_elements);
 }
 
-static double event_s(const struct spp_timing_context *c, const struct spp_comm_op *op, double layers) {
+double spp_comm_event_s(const struct spp_timing_context *c, const struct spp_comm_op *op, double layers) {
   const struct spp_job *job = c->job;
   double pieces = 1;
   enum spp_collective kind = op->op;
@@ -56,7 +56,7 @@ static double event_s(const struct spp_timing_context *c, const struct spp_comm_
 void spp_comm_time_count(const struct spp_timing_context *c, double layers, struct spp_comm *comm) {
   for (int i = 0; i < comm->count; i++) {
     struct spp_comm_op *op = &comm->ops[i];
-    op->time_s = event_s(c, op, layers) * (double)op->count_per_step;
+    op->time_s = spp_comm_event_s(c, op, layers) * (double)op->count_per_step;
     op->exposed_s = op->time_s;
   }
 }

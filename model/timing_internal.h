@@ -22,6 +22,13 @@ struct spp_timing_context {
 struct spp_pass_time {
   double gemm_s, memory_s, attention_s;
 };
+struct spp_timing_context spp_timing_context_make(const struct spp_job *job, const struct spp_layout *layout,
+                                                  const struct spp_geometry *geometry);
+/* The same with the rates of another context of the job. */
+struct spp_timing_context spp_timing_context_with(const struct spp_job *job, const struct spp_layout *layout,
+                                                  const struct spp_geometry *geometry,
+                                                  const struct spp_kernel_rates *rates);
+
 /* One decoder layer, one micro-batch. backward holds dgrad and wgrad, without recompute. */
 struct spp_layer_time {
   struct spp_pass_time forward, backward, recompute;
@@ -57,6 +64,8 @@ struct spp_exposed {
   double step_s[SPP_GROUP_COUNT];
   double hidden_s; /* whole step: slows the compute it runs beside */
 };
+/* Seconds of one event of an op. */
+double spp_comm_event_s(const struct spp_timing_context *c, const struct spp_comm_op *op, double layers);
 /* time_s of every op. layers: of the stage the ops belong to. */
 void spp_comm_time_count(const struct spp_timing_context *c, double layers, struct spp_comm *comm);
 /* exposed_s of the ops inside layers. */
@@ -66,6 +75,49 @@ void spp_layer_exposure_count(const struct spp_timing_context *c, const struct s
  * included. */
 void spp_state_exposure_count(const struct spp_timing_context *c, double forward_s, double backward_s,
                               double layers, struct spp_comm *comm, struct spp_exposed *exposed);
+
+/* What the model has to offer to stages: one layer of each kind, and the two ends. */
+struct spp_model_time {
+  struct spp_layer_time kinds[SPP_MAX_LAYER_KINDS], embedding, loss, vision;
+};
+void spp_model_time_count(const struct spp_timing_context *c, struct spp_model_time *model);
+
+/* The stages of a pipeline in order; neighbours that hold the same layers are one run. NULL where a list is
+ * asked for: every stage is looked at. */
+struct spp_stage_run {
+  struct spp_stage stage; /* the first of them */
+  int64_t count;
+};
+struct spp_stage_runs {
+  int count;
+  const struct spp_stage_run *run;
+};
+
+/* What neither the sharding of the states nor offload of them changes: the layers of a pipeline with their
+ * exposed communication. One micro-batch of the slowest stage, unless said otherwise. */
+struct spp_layers_time {
+  double compute_s, attention_s, forward_s, backward_s, host_wait_s;
+  double exposed_s[SPP_GROUP_COUNT]; /* of the stage the communication was counted for */
+  double share;                      /* of that which the slowest stage has */
+  double bubble_s, hidden_s;         /* whole step */
+  double counted_layers, counted_forward_s, counted_backward_s; /* of the stage the communication is of */
+  int64_t slowest;                                              /* stage */
+};
+/* comm: the ops inside layers of the stage `counted`, time_s filled; gets exposed_s. */
+void spp_layers_time_count(const struct spp_timing_context *c, const struct spp_model_time *model,
+                           const struct spp_stage_runs *runs, const struct spp_stage *counted,
+                           struct spp_comm *comm, struct spp_layers_time *layers);
+
+/* What they do change. */
+struct spp_states_time {
+  double step_s[SPP_GROUP_COUNT]; /* exposed */
+  double hidden_s, optimizer_s, offload_exposed_s;
+};
+/* The parts of a step, and their sum. */
+void spp_time_parts_fill(const struct spp_timing_context *c, const struct spp_layers_time *layers,
+                         const struct spp_states_time *states, struct spp_time *time);
+/* Figures of a step that a search compares by. */
+void spp_time_speed_fill(const struct spp_timing_context *c, struct spp_time *time);
 
 /* Optimizer step of a stage: memory-bound on the GPU, or on the host when offloaded. */
 double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stage *stage);

@@ -94,6 +94,9 @@ enum spp_status spp_hunt_open(const struct spp_search_options *options, struct s
 void spp_hunt_close(struct spp_hunt *hunt) {
   for (int i = 0; i < SPP_MAX_FRAMEWORKS; i++)
     spp_space_free(&hunt->spaces[i]);
+  for (int i = 0; i < hunt->evaluator_count; i++)
+    spp_evaluator_free(hunt->evaluators[i]);
+  free(hunt->evaluators);
   free(hunt->order);
   free(hunt->known.front_s);
   free(hunt->known.front_bytes);
@@ -113,6 +116,7 @@ const struct spp_job *spp_hunt_layout(const struct spp_hunt *hunt, const struct 
 
 struct worker {
   const struct spp_hunt *hunt;
+  struct spp_evaluator *evaluator;
   struct spp_tally *tally;
   atomic_llong *next;
   int64_t end;
@@ -128,7 +132,7 @@ static void *work(void *arg) {
     long long number = atomic_fetch_add(worker->next, 1);
     if (number >= worker->end) return NULL;
     struct spp_cell_ref ref = worker->hunt->order[number];
-    spp_cell_search(worker->hunt, ref.framework, ref.cell, worker->tally);
+    spp_cell_search(worker->hunt, ref.framework, ref.cell, worker->evaluator, worker->tally);
   }
   return NULL;
 }
@@ -144,7 +148,7 @@ static enum spp_status run_cells(const struct spp_hunt *hunt, int64_t begin, int
   if (!own) return SPP_ERR_INTERNAL;
   atomic_init(&next, begin);
   for (int i = 0; i < threads; i++)
-    workers[i] = (struct worker){hunt, &own[i], &next, end};
+    workers[i] = (struct worker){hunt, hunt->evaluators[i], &own[i], &next, end};
   for (int i = 1; i < threads; i++)
     if (pthread_create(&ids[started], NULL, work, &workers[i]) == 0) started++;
   work(&workers[0]); /* also all there is when no thread could be started */
@@ -189,7 +193,18 @@ static bool same_group(const struct spp_cell_ref *a, const struct spp_cell_ref *
   return a->divided == b->divided && a->kind == b->kind;
 }
 
+static bool create_evaluators(struct spp_hunt *hunt, int threads) {
+  hunt->evaluators = calloc((size_t)threads, sizeof *hunt->evaluators);
+  for (int i = 0; hunt->evaluators && i < threads; i++) {
+    hunt->evaluators[i] = spp_evaluator_create();
+    if (!hunt->evaluators[i]) return false;
+    hunt->evaluator_count++;
+  }
+  return hunt->evaluators != NULL;
+}
+
 enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tally *tally) {
+  if (!create_evaluators(hunt, threads)) return SPP_ERR_INTERNAL;
   if (hunt->options->exhaustive) return run_cells(hunt, 0, hunt->cell_count, threads, tally);
   int64_t begin = 0;
   while (begin < hunt->cell_count) {

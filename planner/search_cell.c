@@ -9,7 +9,7 @@ bool spp_memory_feasible(const struct spp_memory *memory) {
   return memory->fits && memory->host_fits;
 }
 
-int64_t spp_memory_over(const struct spp_job *job, const struct spp_memory *memory) {
+static int64_t bytes_over(const struct spp_job *job, const struct spp_memory_figures *memory) {
   int64_t device = spp_max64(0, memory->device_bytes - memory->capacity_bytes);
   int64_t host =
       memory->host_fits ? 0 : spp_max64(0, memory->host_bytes_per_node - memory->host_capacity_bytes);
@@ -18,9 +18,14 @@ int64_t spp_memory_over(const struct spp_job *job, const struct spp_memory *memo
   return spp_max64(1, spp_sat_add(device, host / share));
 }
 
-double spp_objective_score(enum spp_objective objective, const struct spp_prediction *prediction) {
-  const struct spp_time *time = &prediction->time;
-  if (objective == SPP_OBJECTIVE_MEMORY) return (double)prediction->memory.device_bytes;
+int64_t spp_memory_over(const struct spp_job *job, const struct spp_memory *memory) {
+  struct spp_memory_figures figures = spp_memory_figures_of(memory);
+  return bytes_over(job, &figures);
+}
+
+double spp_objective_score(enum spp_objective objective, const struct spp_memory_figures *memory,
+                           const struct spp_time_figures *time) {
+  if (objective == SPP_OBJECTIVE_MEMORY) return (double)memory->device_bytes;
   if (objective == SPP_OBJECTIVE_COST && time->usd_per_million_tokens > 0)
     return time->usd_per_million_tokens;
   return time->tokens_per_s > 0 ? 1 / time->tokens_per_s : time->step_s;
@@ -48,9 +53,9 @@ static void add_candidate(struct spp_tally *tally, const struct spp_candidate *c
   tally->candidates[tally->count++] = *candidate;
 }
 
-static void note_miss(const struct spp_job *job, const struct spp_memory *memory,
+static void note_miss(const struct spp_job *job, const struct spp_memory_figures *memory,
                       const struct spp_place *place, struct spp_tally *tally) {
-  int64_t over = spp_memory_over(job, memory);
+  int64_t over = bytes_over(job, memory);
   count_reason(&tally->reasons[memory->fits ? SPP_REASON_HOST : SPP_REASON_MEMORY], place, over);
   if (tally->has_nearest &&
       (over > tally->nearest_over_bytes ||
@@ -61,28 +66,47 @@ static void note_miss(const struct spp_job *job, const struct spp_memory *memory
   tally->nearest = *place;
 }
 
+/* With fewer bytes than the most of a safe plan, or some to give back, no need to ask how likely. */
+static bool is_risky(const struct spp_hunt *hunt, int framework, const struct spp_job *job,
+                     const struct spp_memory_figures *memory) {
+  return memory->device_bytes > hunt->risky_bytes[framework] &&
+         spp_memory_fit_probability(job, memory->device_bytes, memory->reclaimable_bytes) <
+             hunt->options->min_fit;
+}
+
 bool spp_plan_risky(const struct spp_search_options *options, const struct spp_memory *memory) {
   return memory->fit_probability < options->min_fit;
+}
+
+static struct spp_candidate candidate_of(const struct spp_search_options *options, const struct spp_job *job,
+                                         const struct spp_layout *layout,
+                                         const struct spp_memory_figures *memory, bool risky,
+                                         const struct spp_time_figures *time, const struct spp_place *place) {
+  return (struct spp_candidate){
+      .risky = risky,
+      .score = spp_objective_score(options->objective, memory, time),
+      .step_s = time->step_s,
+      .device_bytes = memory->device_bytes,
+      .complexity = spp_layout_complexity(job, layout),
+      .place = *place,
+  };
 }
 
 struct spp_candidate spp_candidate_of(const struct spp_search_options *options, const struct spp_job *job,
                                       const struct spp_layout *layout,
                                       const struct spp_prediction *prediction,
                                       const struct spp_place *place) {
-  return (struct spp_candidate){
-      .risky = spp_plan_risky(options, &prediction->memory),
-      .score = spp_objective_score(options->objective, prediction),
-      .step_s = prediction->time.step_s,
-      .device_bytes = prediction->memory.device_bytes,
-      .complexity = spp_layout_complexity(job, layout),
-      .place = *place,
-  };
+  struct spp_memory_figures memory = spp_memory_figures_of(&prediction->memory);
+  struct spp_time_figures time = spp_time_figures_of(&prediction->time);
+  return candidate_of(options, job, layout, &memory, spp_plan_risky(options, &prediction->memory), &time,
+                      place);
 }
 
 static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
-                     const struct spp_prediction *prediction, struct spp_tally *tally) {
+                     const struct spp_memory_figures *memory, bool risky, const struct spp_time_figures *time,
+                     struct spp_tally *tally) {
   struct spp_candidate candidate =
-      spp_candidate_of(hunt->options, walk->job, &walk->layout, prediction, place);
+      candidate_of(hunt->options, walk->job, &walk->layout, memory, risky, time, place);
   add_candidate(tally, &candidate);
 }
 
@@ -190,56 +214,89 @@ static bool decides_offload(const struct spp_walk *walk) {
   return false;
 }
 
+/* One cell under way. */
+struct pass {
+  const struct spp_hunt *hunt;
+  struct spp_evaluator *evaluator;
+  struct spp_tally *tally;
+  struct spp_walk walk;
+  struct lessons lessons;
+  bool begun; /* the evaluator has seen a layout of the cell */
+};
+
+static bool begin(struct pass *p) {
+  const struct spp_choices *c = &p->walk.choices;
+  const struct spp_evaluator_shape shape = {c->loss_count, c->pipe_count, c->recompute_count,
+                                            c->micro_batch_count, c->pipes};
+  if (!p->begun && !spp_evaluator_begin(p->evaluator, &shape, p->walk.job, &p->walk.layout))
+    p->tally->out_of_memory = true;
+  p->begun = true;
+  return !p->tally->out_of_memory;
+}
+
+static struct spp_evaluator_place place_of(const struct spp_walk *walk) {
+  return (struct spp_evaluator_place){walk->variant.loss, walk->variant.pipe, walk->variant.recompute,
+                                      walk->micro};
+}
+
 /* Memory of a layout that may fit; false when it does not, or is known not to. */
-static bool fit_in(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
-                   struct lessons *lessons, struct spp_prediction *prediction, struct spp_tally *tally) {
-  int64_t *bytes = &lessons->bytes[own_slot(walk)];
-  if (!hunt->options->exhaustive) {
-    *bytes = least_bytes(hunt, walk, place, lessons);
-    if (walk->layout.offload == SPP_OFFLOAD_NONE) lessons->plain_bytes[own_slot(walk)] = *bytes;
+static bool fit_in(struct pass *p, const struct spp_place *place, struct spp_memory_figures *memory) {
+  const struct spp_walk *walk = &p->walk;
+  struct spp_evaluator_place kept = place_of(walk);
+  int64_t *bytes = &p->lessons.bytes[own_slot(walk)];
+  if (!p->hunt->options->exhaustive) {
+    *bytes = least_bytes(p->hunt, walk, place, &p->lessons);
+    if (walk->layout.offload == SPP_OFFLOAD_NONE) p->lessons.plain_bytes[own_slot(walk)] = *bytes;
     if (*bytes > capacity_of(walk->job)) {
-      count_reason(&tally->reasons[SPP_REASON_MEMORY], place, -1);
+      count_reason(&p->tally->reasons[SPP_REASON_MEMORY], place, -1);
       return false;
     }
-    bool risky = *bytes > hunt->risky_bytes[place->framework];
-    if (hopeless(hunt, walk, place, *bytes, risky) && !decides_offload(walk)) return false;
+    bool risky = *bytes > p->hunt->risky_bytes[place->framework];
+    if (hopeless(p->hunt, walk, place, *bytes, risky) && !decides_offload(walk)) return false;
   }
-  spp_geometry_resolve(walk->job, &walk->layout, &prediction->geometry);
-  spp_memory_predict(walk->job, &walk->layout, &prediction->geometry, NULL, &prediction->memory);
-  *bytes = prediction->memory.device_bytes - prediction->memory.reclaimable_bytes;
-  if (walk->layout.offload == SPP_OFFLOAD_NONE) lessons->plain_bytes[own_slot(walk)] = *bytes;
-  if (spp_memory_feasible(&prediction->memory)) return true;
-  note_miss(walk->job, &prediction->memory, place, tally);
+  if (!begin(p)) return false;
+  spp_evaluator_memory(p->evaluator, walk->job, &walk->layout, &kept, memory);
+  *bytes = memory->device_bytes - memory->reclaimable_bytes;
+  if (walk->layout.offload == SPP_OFFLOAD_NONE) p->lessons.plain_bytes[own_slot(walk)] = *bytes;
+  if (memory->fits && memory->host_fits) return true;
+  note_miss(walk->job, memory, place, p->tally);
   return false;
 }
 
-static void evaluate(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
-                     struct lessons *lessons, struct spp_tally *tally) {
-  struct spp_prediction prediction;
-  bool exhaustive = hunt->options->exhaustive, fits = fit_in(hunt, walk, place, lessons, &prediction, tally);
-  bool risky = fits && spp_plan_risky(hunt->options, &prediction.memory);
-  if (fits && !risky && walk->layout.offload == SPP_OFFLOAD_NONE) lessons->fits_plain[own_slot(walk)] = true;
-  if (!exhaustive && (!fits || hopeless(hunt, walk, place, prediction.memory.device_bytes, risky))) {
-    tally->pruned++;
+static void evaluate(struct pass *p, const struct spp_place *place) {
+  const struct spp_walk *walk = &p->walk;
+  struct spp_memory_figures memory;
+  struct spp_time_figures time;
+  struct spp_evaluator_place kept = place_of(walk);
+  bool exhaustive = p->hunt->options->exhaustive, fits = fit_in(p, place, &memory);
+  bool risky = fits && is_risky(p->hunt, place->framework, walk->job, &memory);
+  if (fits && !risky && walk->layout.offload == SPP_OFFLOAD_NONE)
+    p->lessons.fits_plain[own_slot(walk)] = true;
+  if (p->tally->out_of_memory ||
+      (!exhaustive && (!fits || hopeless(p->hunt, walk, place, memory.device_bytes, risky)))) {
+    p->tally->pruned++;
     return;
   }
-  spp_comm_predict(walk->job, &walk->layout, &prediction.geometry, &prediction.comm);
-  spp_timing_predict(walk->job, &walk->layout, &prediction.geometry, &prediction.comm, &prediction.time);
-  tally->evaluated++;
-  if (fits) note_fit(hunt, walk, place, &prediction, tally);
+  spp_evaluator_time(p->evaluator, walk->job, &walk->layout, &kept, &time);
+  p->tally->evaluated++;
+  if (fits) note_fit(p->hunt, walk, place, &memory, risky, &time, p->tally);
 }
 
-void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_tally *tally) {
+void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_evaluator *evaluator,
+                     struct spp_tally *tally) {
   const struct spp_space *space = &hunt->spaces[framework];
-  struct spp_walk walk;
-  struct lessons lessons;
-  lessons.block = lessons.plain_block = -1;
-  spp_walk_begin(&walk, space, &space->cells[cell]);
-  while (spp_walk_next(&walk)) {
-    turn_page(&walk, &lessons);
-    if (needless_offload(hunt, &walk, &lessons)) continue;
-    struct spp_place place = {framework, cell, walk.number, walk.micro};
-    int rule = spp_walk_rule(&walk);
+  struct pass p;
+  p.hunt = hunt;
+  p.evaluator = evaluator;
+  p.tally = tally;
+  p.begun = false;
+  p.lessons.block = p.lessons.plain_block = -1;
+  spp_walk_begin(&p.walk, space, &space->cells[cell]);
+  while (spp_walk_next(&p.walk)) {
+    turn_page(&p.walk, &p.lessons);
+    if (needless_offload(hunt, &p.walk, &p.lessons)) continue;
+    struct spp_place place = {framework, cell, p.walk.number, p.walk.micro};
+    int rule = spp_walk_rule(&p.walk);
     if (rule >= 0) {
       count_reason(&tally->reasons[rule < SPP_TALLY_RULES ? rule : SPP_TALLY_RULES - 1], &place, 0);
       count_reason(&tally->framework_rule[framework], &place, 0);
@@ -247,6 +304,6 @@ void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struc
     }
     tally->layouts++;
     tally->framework_layouts[framework]++;
-    evaluate(hunt, &walk, &place, &lessons, tally);
+    evaluate(&p, &place);
   }
 }

@@ -74,7 +74,9 @@ struct spp_hunt {
   int64_t cell_count;
   struct spp_known known;
   int64_t risky_bytes[SPP_MAX_FRAMEWORKS]; /* what takes more than this is risky; INT64_MAX = unknown */
-  bool nearest_matters;                    /* nothing fits: the static bound must not hide the nearest miss */
+  struct spp_evaluator **evaluators;       /* one a worker */
+  int evaluator_count;
+  bool nearest_matters; /* nothing fits: the static bound must not hide the nearest miss */
 };
 /* SPP_ERR_USAGE with the last refusal when no framework can do the job. */
 enum spp_status spp_hunt_open(const struct spp_search_options *options, struct spp_hunt *hunt,
@@ -89,8 +91,10 @@ int64_t spp_memory_over(const struct spp_job *job, const struct spp_memory *memo
 bool spp_memory_feasible(const struct spp_memory *memory);
 
 /* Judge and evaluate every layout of one cell. */
-void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_tally *tally);
-double spp_objective_score(enum spp_objective objective, const struct spp_prediction *prediction);
+void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_evaluator *evaluator,
+                     struct spp_tally *tally);
+double spp_objective_score(enum spp_objective objective, const struct spp_memory_figures *memory,
+                           const struct spp_time_figures *time);
 struct spp_candidate spp_candidate_of(const struct spp_search_options *options, const struct spp_job *job,
                                       const struct spp_layout *layout,
                                       const struct spp_prediction *prediction, const struct spp_place *place);

@@ -8,6 +8,7 @@
 #ifndef SPP_PLANNER_SPACE_H
 #define SPP_PLANNER_SPACE_H
 
+#include "model/evaluator.h"
 #include "model/layout.h"
 
 enum { SPP_MAX_DIVISORS = 256, SPP_MAX_PIPES = 40, SPP_MAX_SHARDINGS = 96, SPP_MAX_MICRO_BATCHES = 48 };
@@ -27,11 +28,6 @@ struct spp_space {
   int cell_count, cell_capacity;
   int64_t gpu_divisors[SPP_MAX_DIVISORS], batch_divisors[SPP_MAX_DIVISORS];
   int gpu_divisor_count, batch_divisor_count;
-};
-
-struct spp_pipe {
-  int64_t vpp, first_layers, last_layers; /* of the end stages, 0 = as the others */
-  enum spp_schedule schedule;
 };
 
 /* The choices inside one cell; each list has at least one member. */

@@ -1,0 +1,73 @@
+/* Inside the evaluator: what is kept, and by what. Not for callers. */
+#ifndef SPP_MODEL_EVALUATOR_INTERNAL_H
+#define SPP_MODEL_EVALUATOR_INTERNAL_H
+
+#include "model/evaluator.h"
+#include "model/memory_parts.h"
+#include "model/timing_internal.h"
+
+enum {
+  SPP_KEPT_RUNS = 24,      /* runs of equal stages; a pipeline with more is predicted whole */
+  SPP_KEPT_EXCHANGES = 16, /* of sharded states; with more, too */
+  SPP_KEPT_LOSSES = 16,
+  SPP_KEPT_HELD = 4 /* gradients persist or not; the peak is early or late */
+};
+
+/* Parts are stamped with the number of the last change of what they depend on (a turn); 0 = never made. */
+
+/* By pipeline: its stages, and what the sharding of the states makes of them. */
+struct spp_kept_pipe {
+  bool whole; /* too many runs: not kept */
+  struct spp_stage_runs runs;
+  struct spp_stage_run run[SPP_KEPT_RUNS];
+  bool looked_at[SPP_KEPT_RUNS]; /* by the memory model */
+  struct spp_stage counted;      /* the one whose communication is counted */
+  unsigned exchanged;            /* turn of the sharding */
+  int exchange_count;
+  struct spp_kept_exchange {
+    struct spp_comm_op op;
+    double event_s;
+    int64_t fixed_count, count_per_micro_batch;
+  } exchange[SPP_KEPT_EXCHANGES];
+  unsigned updated; /* turn of the offload */
+  double optimizer_s;
+  unsigned held[SPP_KEPT_HELD]; /* turns of the offload */
+  struct spp_memory_totals held_totals[SPP_KEPT_HELD][SPP_KEPT_RUNS];
+  struct spp_memory_ends gradient_ends; /* of held[not persistent]: of the only stage */
+};
+
+/* By pipeline, recompute, loss and micro-batch. */
+struct spp_kept_slot {
+  unsigned timed, passed, ended; /* turns of the layers */
+  int pass_tie, ends_tie;        /* spp_memory_tie() */
+  bool late;
+  struct spp_layers_time layers;
+  double least_s;
+  struct spp_memory_ends kept_ends;
+};
+
+struct spp_evaluator {
+  struct spp_evaluator_shape shape;
+  struct spp_kept_pipe *pipes;
+  struct spp_kept_slot *slots;
+  struct spp_memory_totals *totals; /* by slot, run that is looked at, class of the running layer */
+  struct spp_geometry *geometries;  /* by micro-batch and loss */
+  unsigned *geometry_turns;
+  size_t pipe_room, slot_room, totals_room, geometry_room;
+  int totals_per_slot;
+  struct spp_layout last;
+  unsigned layers_turn, sharding_turn, offload_turn;
+  int64_t shard_group, expert_shard_group; /* of the sharding */
+  struct spp_kernel_rates rates[SPP_KEPT_LOSSES];
+  bool rated[SPP_KEPT_LOSSES];
+};
+
+/* Count what changed since the layout before. */
+void spp_evaluator_turn(struct spp_evaluator *e, const struct spp_job *job, const struct spp_layout *layout);
+/* The layout's geometry; turns must be counted. */
+struct spp_geometry spp_evaluator_geometry(struct spp_evaluator *e, const struct spp_job *job,
+                                           const struct spp_layout *layout,
+                                           const struct spp_evaluator_place *place);
+int spp_evaluator_slot(const struct spp_evaluator *e, const struct spp_evaluator_place *place);
+
+#endif

@@ -1,0 +1,156 @@
+#include "model/evaluator_internal.h"
+
+#include <string.h>
+
+/* Only the first stage of a run is looked at: it has the most micro-batches in flight, and nothing else tells
+ * it from the others. */
+static void fill_held(const struct spp_memory_view *v, bool late, struct spp_kept_pipe *pipe,
+                      struct spp_memory_totals *totals) {
+  for (int r = 0; r < pipe->runs.count; r++) {
+    struct spp_memory_stage s;
+    struct spp_memory_sum sum;
+    if (!pipe->looked_at[r]) continue;
+    spp_memory_stage_layers(v, &pipe->run[r].stage, &s);
+    spp_memory_stage_states(&s);
+    s.late = late;
+    memset(&sum, 0, sizeof sum);
+    spp_memory_add_held(&s, &sum);
+    spp_memory_totals_of(&sum, &totals[r]);
+    pipe->gradient_ends = spp_memory_gradient_ends(&s);
+  }
+}
+
+/* Totals by run of what sharding and offload decide. */
+static const struct spp_memory_totals *held_of(const struct spp_evaluator *e, struct spp_memory_view *v,
+                                               bool late, struct spp_kept_pipe *pipe) {
+  int which = (v->grads_persist ? 1 : 0) + (late ? 2 : 0);
+  if (pipe->held[which] == e->offload_turn) return pipe->held_totals[which];
+  spp_memory_view_states(v);
+  fill_held(v, late, pipe, pipe->held_totals[which]);
+  pipe->held[which] = e->offload_turn;
+  return pipe->held_totals[which];
+}
+
+/* The view of a layout, whose layers are looked at once. */
+struct look {
+  struct spp_memory_view view;
+  bool layers_known;
+};
+
+static void know_layers(struct look *look) {
+  if (look->layers_known) return;
+  spp_memory_view_layers(&look->view);
+  if (look->view.job->method == SPP_METHOD_QLORA) spp_memory_view_states(&look->view); /* largest matrix */
+  look->layers_known = true;
+}
+
+/* Is the peak at the end of backward? With a pipeline gradients persist, so there is one stage. */
+static bool is_late(const struct spp_evaluator *e, struct look *look, struct spp_kept_pipe *pipe,
+                    struct spp_kept_slot *slot) {
+  int tie = spp_memory_tie(look->view.job, look->view.layout);
+  if (!spp_memory_may_be_late(&look->view)) return false;
+  held_of(e, &look->view, false, pipe);
+  if (slot->ended != e->layers_turn || slot->ends_tie != tie) {
+    struct spp_memory_stage s;
+    know_layers(look);
+    spp_memory_stage_layers(&look->view, &pipe->run[0].stage, &s);
+    slot->kept_ends = spp_memory_kept_ends(&s);
+    slot->ended = e->layers_turn;
+    slot->ends_tie = tie;
+  }
+  return spp_memory_is_late(&pipe->gradient_ends, &slot->kept_ends);
+}
+
+static void fill_passes(struct look *look, const struct spp_kept_pipe *pipe, bool late,
+                        struct spp_memory_totals *totals) {
+  const struct spp_memory_view *v = &look->view;
+  know_layers(look);
+  for (int r = 0; r < pipe->runs.count; r++) {
+    struct spp_stage stage = pipe->run[r].stage;
+    struct spp_memory_stage s;
+    struct spp_memory_sum base;
+    if (!pipe->looked_at[r]) continue;
+    spp_stage_in_flight(v->job, v->layout, v->g, &stage);
+    spp_memory_stage_layers(v, &stage, &s);
+    if (v->job->method == SPP_METHOD_QLORA) spp_memory_stage_states(&s);
+    s.late = late;
+    memset(&base, 0, sizeof base);
+    spp_memory_add_pass(&s, &base);
+    for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
+      struct spp_memory_sum sum = base;
+      if (spp_memory_runs(&s, (enum spp_layer_class)c)) {
+        spp_memory_add_running(&s, (enum spp_layer_class)c, &sum);
+        spp_memory_totals_of(&sum, totals);
+      } else {
+        totals->outside = -1; /* no such layer here */
+      }
+      totals++;
+    }
+  }
+}
+
+/* Totals by run and class of what a pass of layers needs. */
+static const struct spp_memory_totals *passes_of(struct spp_evaluator *e, struct look *look,
+                                                 const struct spp_kept_pipe *pipe, bool late, int index) {
+  struct spp_kept_slot *slot = &e->slots[index];
+  struct spp_memory_totals *totals = &e->totals[(size_t)index * (size_t)e->totals_per_slot];
+  int tie = spp_memory_tie(look->view.job, look->view.layout);
+  if (slot->passed == e->layers_turn && slot->pass_tie == tie && slot->late == late) return totals;
+  fill_passes(look, pipe, late, totals);
+  slot->passed = e->layers_turn;
+  slot->pass_tie = tie;
+  slot->late = late;
+  return totals;
+}
+
+static void add_totals(const struct spp_memory_totals *a, const struct spp_memory_totals *b,
+                       struct spp_memory_totals *sum) {
+  for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
+    sum->moment[m] = a->moment[m] + b->moment[m];
+    sum->held[m] = a->held[m] + b->held[m];
+  }
+  sum->outside = a->outside + b->outside;
+  sum->absurd = a->absurd || b->absurd;
+}
+
+struct spp_memory_figures spp_memory_figures_of(const struct spp_memory *m) {
+  return (struct spp_memory_figures){.device_bytes = m->device_bytes,
+                                     .reclaimable_bytes = m->reclaimable_bytes,
+                                     .capacity_bytes = m->capacity_bytes,
+                                     .host_bytes_per_node = m->host_bytes_per_node,
+                                     .host_capacity_bytes = m->host_capacity_bytes,
+                                     .fits = m->fits,
+                                     .host_fits = m->host_fits};
+}
+
+void spp_evaluator_memory(struct spp_evaluator *e, const struct spp_job *job, const struct spp_layout *layout,
+                          const struct spp_evaluator_place *place, struct spp_memory_figures *figures) {
+  struct spp_kept_pipe *pipe = &e->pipes[place->pipe];
+  int index = spp_evaluator_slot(e, place);
+  struct spp_memory_peak peak = {.bytes = -1};
+  struct spp_memory memory;
+  struct look look;
+  spp_evaluator_turn(e, job, layout);
+  struct spp_geometry g = spp_evaluator_geometry(e, job, layout, place);
+  if (pipe->whole) {
+    spp_memory_predict(job, layout, &g, NULL, &memory);
+    *figures = spp_memory_figures_of(&memory);
+    return;
+  }
+  look.layers_known = false;
+  spp_memory_view_begin(job, layout, &g, &look.view);
+  bool late = is_late(e, &look, pipe, &e->slots[index]);
+  const struct spp_memory_totals *held = held_of(e, &look.view, late, pipe);
+  const struct spp_memory_totals *pass = passes_of(e, &look, pipe, late, index);
+  for (int r = 0; r < pipe->runs.count; r++) {
+    for (int c = 0; pipe->looked_at[r] && c < SPP_LAYER_CLASS_COUNT; c++, pass++) {
+      struct spp_memory_totals totals;
+      if (pass->outside < 0) continue;
+      add_totals(&held[r], pass, &totals);
+      spp_memory_peak_of(job, &totals, &peak);
+    }
+  }
+  spp_memory_verdict(job, &peak, &memory);
+  spp_memory_report_host(&look.view, &memory);
+  *figures = spp_memory_figures_of(&memory);
+}
