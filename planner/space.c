@@ -272,6 +272,7 @@ static void choose_pipes(const struct spp_space *space, const struct spp_cell *c
 
 static void add_sharding(struct spp_choices *choices, int zero, int64_t dp_replicate) {
   if (choices->sharding_count == SPP_MAX_SHARDINGS) return;
+  choices->shardings[choices->sharding_count].twin = false;
   choices->shardings[choices->sharding_count].zero = zero;
   choices->shardings[choices->sharding_count++].dp_replicate = dp_replicate;
 }
@@ -295,6 +296,22 @@ static void choose_replicas(const struct spp_space *space, const struct spp_cell
   }
 }
 
+/* Do two stages keep the same types? An engine that casts (DeepSpeed, stage 1 on) is another one. */
+static bool same_types(const struct spp_framework *framework, int a, int b) {
+  const struct spp_states *x = &framework->states[a], *y = &framework->states[b];
+  bool engine = framework->sharding == SPP_SHARDING_DEEPSPEED && (a == 0) != (b == 0);
+  return !engine && x->weight_bytes == y->weight_bytes && x->grad_bytes == y->grad_bytes &&
+         x->master_bytes == y->master_bytes && x->moment_bytes == y->moment_bytes &&
+         x->step_extra_bytes == y->step_extra_bytes;
+}
+
+static void find_twins(const struct spp_space *space, struct spp_choices *choices) {
+  for (int i = 1; i < choices->sharding_count; i++)
+    for (int j = 0; j < i; j++)
+      choices->shardings[i].twin |=
+          same_types(space->framework, choices->shardings[j].zero, choices->shardings[i].zero);
+}
+
 static void choose_shardings(const struct spp_space *space, const struct spp_cell *cell,
                              struct spp_choices *choices) {
   int64_t holders = cell->dp * (space->framework->dp_shard_includes_sp ? cell->ulysses * cell->ring : 1);
@@ -306,6 +323,7 @@ static void choose_shardings(const struct spp_space *space, const struct spp_cel
   for (int zero = 0; zero < 4; zero++)
     if (space->framework->states[zero].supported) choose_replicas(space, cell, zero, choices);
   if (choices->sharding_count == 0) add_sharding(choices, space->framework->zero_default, 1);
+  if (choices->one_holder) find_twins(space, choices);
 }
 
 static void choose_rest(const struct spp_space *space, const struct spp_cell *cell,
@@ -399,8 +417,7 @@ struct spp_variant spp_choices_variant(const struct spp_choices *choices, int nu
 }
 
 bool spp_choices_redundant(const struct spp_choices *choices, const struct spp_variant *variant) {
-  return choices->one_holder && variant->sharding > 0 &&
-         !spp_offload_optimizer(choices->offloads[variant->offload]);
+  return choices->one_holder && choices->offload_count == 1 && choices->shardings[variant->sharding].twin;
 }
 
 void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell,
@@ -504,8 +521,9 @@ int spp_layout_complexity(const struct spp_job *job, const struct spp_layout *la
   static const int recomputes[SPP_RECOMPUTE_COUNT] = {0, 1, 2};
   static const int kinds[SPP_SP_KIND_COUNT] = {0, 4, 6, 5, 8};
   static const int schedules[SPP_SCHEDULE_COUNT] = {0, 2, 1, 3, 4};
-  return offloads[layout->offload] + recomputes[layout->recompute] + kinds[layout->sp_kind] +
-         (layout->pp > 1 ? 7 + schedules[layout->schedule] : 0) +
+  int64_t holders = layout->dp * (job->framework->dp_shard_includes_sp ? spp_layout_sp(layout) : 1);
+  return (holders == 1 ? layout->zero : 0) + offloads[layout->offload] + recomputes[layout->recompute] +
+         kinds[layout->sp_kind] + (layout->pp > 1 ? 7 + schedules[layout->schedule] : 0) +
          (layout->tp > 1 ? 5 - layout->megatron_sp : 0) + (layout->ep > 1) +
          (layout->dp_replicate > 1 ? 2 : 0) + (job->loss != job->framework->loss_default);
 }

@@ -37,6 +37,7 @@ struct spp_choices {
   struct {
     int zero;
     int64_t dp_replicate;
+    bool twin; /* keeps its states in the same types as an earlier stage of the list */
   } shardings[SPP_MAX_SHARDINGS];
   enum spp_offload offloads[SPP_OFFLOAD_COUNT];
   enum spp_recompute recomputes[SPP_RECOMPUTE_COUNT]; /* most recompute first */
@@ -44,8 +45,8 @@ struct spp_choices {
   int64_t micro_batches[SPP_MAX_MICRO_BATCHES];       /* ascending */
   int pipe_count, megatron_sp_count, sharding_count, offload_count, recompute_count, loss_count,
       micro_batch_count;
-  bool one_holder; /* a single rank holds the dense states: sharding stages differ only in what they can
-                      offload */
+  bool one_holder; /* a single rank holds the dense states: sharding stages differ only in the types they
+                      keep, in buffers, and in what they can offload */
 };
 
 /* One member of each list but the micro-batch, by index. */
@@ -66,7 +67,8 @@ void spp_space_choices(const struct spp_space *space, const struct spp_cell *cel
 /* Variants number 0 .. spp_choices_count() - 1, loss fastest. */
 int spp_choices_count(const struct spp_choices *choices);
 struct spp_variant spp_choices_variant(const struct spp_choices *choices, int number);
-/* A variant that says the same as another one, and is left out: sharding stages of a single holder. */
+/* A variant that says the same as another one, and is left out: sharding stages of a single holder, where
+ * none can offload. Where one can, its plain layout must be seen to fit for offload to be left out. */
 bool spp_choices_redundant(const struct spp_choices *choices, const struct spp_variant *variant);
 void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell,
                       const struct spp_choices *choices, const struct spp_variant *variant,

@@ -160,6 +160,49 @@ static void likelihood_falls_as_bytes_grow(void **state) {
   spp_search_free(&result);
 }
 
+/* ---- one GPU ---- */
+
+/* Nothing is shared on one GPU: of stages equally fast the lowest is taken, and offload only where the rest
+ * does not fit. DeepSpeed's stage 1 is not equal to 0: its engine casts fp32 adapters to 16 bits. */
+static void one_gpu_takes_the_simplest_of_equal_layouts(void **state) {
+  static const int methods[] = {SPP_METHOD_QLORA, SPP_METHOD_LORA, SPP_METHOD_FULL};
+  static const struct {
+    const char *model, *gpu;
+    int64_t seq_tokens;
+  } cases[] = {{"qwen2.5-7b", "rtx-4090", 8192},
+               {"qwen2.5-1.5b", "h100-80gb", 4096},
+               {"qwen2.5-7b", "h100-80gb", 8192}};
+  (void)state;
+  for (int m = 0; m < 3; m++)
+    for (int c = 0; c < 3; c++) {
+      struct spp_search_options options;
+      struct spp_search_result result;
+      struct spp_diag diag;
+      jobs_options(cases[c].model, cases[c].gpu, 1, cases[c].seq_tokens, &options);
+      options.spec.method = methods[m];
+      options.min_fit = 0.8;
+      options.top = 1;
+      enum spp_status status = spp_search(&options, &result, &diag);
+      if (status == SPP_ERR_NOFIT) spp_search_free(&result);
+      if (status != SPP_OK) continue;
+      expect_note("%s %s %s", cases[c].model, cases[c].gpu, spp_method_name((enum spp_method)methods[m]));
+      struct spp_plan *best = &result.plans[0], plain = *best;
+      plain.layout.offload = SPP_OFFLOAD_NONE;
+      spp_predict(&plain.job, &plain.layout, NULL, &plain.prediction);
+      expect_true(best->layout.offload == SPP_OFFLOAD_NONE || !fits(&plain) || risky(&options, &plain));
+      for (int zero = 0; zero < best->layout.zero; zero++) {
+        struct spp_plan lower = *best;
+        lower.layout.zero = zero;
+        if (spp_rules_first(&lower.job, &lower.layout) >= 0) continue;
+        spp_predict(&lower.job, &lower.layout, NULL, &lower.prediction);
+        expect_true(!fits(&lower) || risky(&options, &lower) ||
+                    lower.prediction.time.step_s > best->prediction.time.step_s);
+      }
+      spp_search_free(&result);
+    }
+  expect_note("%s", "");
+}
+
 /* ---- random jobs ---- */
 
 static uint64_t random_state;
@@ -397,6 +440,7 @@ int main(void) {
       cmocka_unit_test(nothing_feasible_beats_the_plan_by_more_than_a_tie),
       cmocka_unit_test(a_fast_plan_that_may_not_fit_stands_behind_the_likely_ones),
       cmocka_unit_test(likelihood_falls_as_bytes_grow),
+      cmocka_unit_test(one_gpu_takes_the_simplest_of_equal_layouts),
       cmocka_unit_test(pruning_changes_no_answer_on_two_hundred_random_jobs),
       cmocka_unit_test(four_threads_find_what_one_finds),
       cmocka_unit_test(the_order_of_frameworks_only_breaks_ties),
