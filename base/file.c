@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +19,10 @@ static enum spp_status too_large(struct spp_diag *diag, const char *path, int64_
                       (long long)max_bytes);
 }
 
-/* Read fd to its end into a growing buffer that never passes max_bytes (+1 to notice excess). */
-static enum spp_status read_all(int fd, const char *path, size_t max_bytes, char **text, size_t *len,
-                                struct spp_diag *diag) {
+/* Read fd to its end into a growing buffer that never passes max_bytes (+1 to notice excess). first: a byte
+ * that was read already, or -1. */
+static enum spp_status read_on(int fd, int first, const char *path, size_t max_bytes, char **text,
+                               size_t *len, struct spp_diag *diag) {
   size_t used = 0, cap = 0;
   char *data = NULL;
   for (;;) {
@@ -34,6 +36,11 @@ static enum spp_status read_all(int fd, const char *path, size_t max_bytes, char
       }
       data = more;
       cap = grown;
+    }
+    if (first >= 0) {
+      data[used++] = (char)first;
+      first = -1;
+      continue;
     }
     ssize_t got = read(fd, data + used, cap - 1 - used);
     if (got < 0 && errno == EINTR) continue;
@@ -55,13 +62,42 @@ static enum spp_status read_all(int fd, const char *path, size_t max_bytes, char
   return SPP_OK;
 }
 
+static enum spp_status read_all(int fd, const char *path, size_t max_bytes, char **text, size_t *len,
+                                struct spp_diag *diag) {
+  return read_on(fd, -1, path, max_bytes, text, len, diag);
+}
+
+static bool set_blocking(int fd) {
+  int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
+}
+
+/* A pipe opened without waiting. One who writes is waited for however slow he is; that somebody begins to, a
+ * second.
+ */
+static enum spp_status read_pipe(int fd, const char *path, size_t max_bytes, char **text, size_t *len,
+                                 struct spp_diag *diag) {
+  enum { WAIT_MS = 1000 };
+  struct pollfd one = {.fd = fd, .events = POLLIN};
+  unsigned char first;
+  ssize_t got = read(fd, &first, 1);
+  if (got == 0 && poll(&one, 1, WAIT_MS) == 0) {
+    got = read(fd, &first, 1); /* a writer who has said nothing yet leaves EAGAIN */
+    if (got == 0)
+      return spp_diag_set(diag, SPP_ERR_INPUT, path, "name a file, or write into the pipe",
+                          "nobody writes into this pipe");
+  }
+  if (!set_blocking(fd)) return fail(diag, path, "read");
+  return read_on(fd, got == 1 ? first : -1, path, max_bytes, text, len, diag);
+}
+
 enum spp_status spp_file_read(const char *path, int64_t max_bytes, char **text, size_t *len,
                               struct spp_diag *diag) {
   if (max_bytes < 0) max_bytes = 0;
   if ((uint64_t)max_bytes > SIZE_MAX / 4) max_bytes = (int64_t)(SIZE_MAX / 4);
   if (strcmp(path, "-") == 0)
     return read_all(STDIN_FILENO, "standard input", (size_t)max_bytes, text, len, diag);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer would not open */
   if (fd < 0) return fail(diag, path, "open");
   struct stat info;
   enum spp_status status;
@@ -71,6 +107,10 @@ enum spp_status spp_file_read(const char *path, int64_t max_bytes, char **text, 
     status = spp_diag_set(diag, SPP_ERR_INPUT, path, NULL, "is a directory, not a file");
   else if (S_ISREG(info.st_mode) && info.st_size > max_bytes)
     status = too_large(diag, path, max_bytes);
+  else if (S_ISFIFO(info.st_mode))
+    status = read_pipe(fd, path, (size_t)max_bytes, text, len, diag);
+  else if (!set_blocking(fd))
+    status = fail(diag, path, "read");
   else
     status = read_all(fd, path, (size_t)max_bytes, text, len, diag);
   close(fd);
@@ -90,8 +130,11 @@ static bool write_all(int fd, const char *text, size_t len) {
 
 static enum spp_status write_in_place(const char *path, const char *text, size_t len, struct spp_diag *diag) {
   bool to_stdout = strcmp(path, "-") == 0;
-  int fd = to_stdout ? STDOUT_FILENO : open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return fail(diag, path, "open");
+  int fd = to_stdout ? STDOUT_FILENO : open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && errno == ENXIO)
+    return spp_diag_set(diag, SPP_ERR_INPUT, path, "name a file, or read from the pipe",
+                        "nobody reads this pipe");
+  if (fd < 0 || (!to_stdout && !set_blocking(fd))) return fail(diag, path, "open");
   enum spp_status status = write_all(fd, text, len) ? SPP_OK : fail(diag, path, "write");
   if (!to_stdout && close(fd) != 0 && status == SPP_OK) status = fail(diag, path, "write");
   return status;

@@ -9,7 +9,8 @@
 #include "base/status.h"
 
 /* Read at most max_bytes; "-" is standard input. *text is malloc'd and NUL-terminated (the file may hold
- * NULs), *len (may be NULL) its length. Absent, unreadable, a directory or too large: SPP_ERR_INPUT. */
+ * NULs), *len (may be NULL) its length. Absent, unreadable, a directory, too large, or a pipe into which
+ * nobody writes: SPP_ERR_INPUT. */
 enum spp_status spp_file_read(const char *path, int64_t max_bytes, char **text, size_t *len,
                               struct spp_diag *diag);
 

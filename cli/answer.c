@@ -99,5 +99,6 @@ static enum spp_status check_path(const char *path, const char *option, struct s
 
 enum spp_status spp_answer_check_output(const struct spp_cli *cli, struct spp_diag *diag) {
   enum spp_status status = check_path(cli->args.output, "--output", diag);
-  return status != SPP_OK ? status : check_path(cli->args.trace, "--trace", diag);
+  if (status == SPP_OK) status = check_path(cli->args.trace, "--trace", diag);
+  return status == SPP_OK ? check_path(cli->args.junit, "--junit", diag) : status;
 }

@@ -1,10 +1,13 @@
 #include "base/file.h"
 #include "tests/expect.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char folder[64];
@@ -194,6 +197,41 @@ static void devices_are_written_in_place(void **state) {
   expect_true(S_ISCHR(info.st_mode));
 }
 
+/* A pipe by name whose other end nobody holds would stop a plain open for ever. */
+static void a_pipe_that_nobody_holds_is_refused(void **state) {
+  (void)state;
+  const char *pipe = in_folder("pipe");
+  struct spp_diag diag;
+  char *text = NULL;
+  expect_i64(mkfifo(pipe, 0600), 0);
+  expect_i64(spp_file_read(pipe, 100, &text, NULL, &diag), SPP_ERR_INPUT);
+  expect_has(diag.what, "nobody writes into this pipe");
+  expect_i64(spp_file_write_atomic(pipe, "x", 1, &diag), SPP_ERR_INPUT);
+  expect_has(diag.what, "nobody reads this pipe");
+}
+
+/* Who has opened the pipe may take longer than the second in which a writer must appear. */
+static void a_slow_writer_is_waited_for(void **state) {
+  (void)state;
+  const char *pipe = in_folder("slow");
+  struct spp_diag diag;
+  char *text = NULL;
+  size_t len = 0;
+  expect_i64(mkfifo(pipe, 0600), 0);
+  pid_t writer = fork();
+  if (writer == 0) {
+    int fd = open(pipe, O_WRONLY);
+    nanosleep(&(struct timespec){1, 300000000}, NULL);
+    _exit(fd >= 0 && write(fd, "late", 4) == 4 ? 0 : 1);
+  }
+  nanosleep(&(struct timespec){0, 100000000}, NULL);
+  expect_status(spp_file_read(pipe, 100, &text, &len, &diag), SPP_OK, &diag);
+  expect_str(text, "late");
+  expect_i64((int64_t)len, 4);
+  free(text);
+  waitpid(writer, NULL, 0);
+}
+
 static void impossible_targets_are_refused(void **state) {
   (void)state;
   struct spp_diag diag;
@@ -238,6 +276,8 @@ int main(void) {
       IN_FOLDER(a_failed_write_leaves_the_old_file),
       IN_FOLDER(links_are_followed_and_kept),
       IN_FOLDER(devices_are_written_in_place),
+      IN_FOLDER(a_pipe_that_nobody_holds_is_refused),
+      IN_FOLDER(a_slow_writer_is_waited_for),
       IN_FOLDER(impossible_targets_are_refused),
       IN_FOLDER(folders_are_listed_in_order),
   };
