@@ -284,6 +284,43 @@ enum spp_status spp_setup_one_framework(const struct spp_setup *setup, const str
   return SPP_OK;
 }
 
+/* ---- degrees ---- */
+
+/* "TP 3 x SP 2", and the product, of the degrees that were fixed. */
+static int64_t fixed_product(const struct spp_request *request, char *words, size_t size) {
+  int64_t sp = request->sp > 0 ? request->sp
+                               : spp_sat_mul(spp_max64(1, request->ulysses), spp_max64(1, request->ring));
+  const struct {
+    const char *name;
+    int64_t degree;
+  } degrees[] = {{"TP", request->tp}, {"PP", request->pp}, {"SP", sp}, {"DP", request->dp}};
+  int64_t product = 1;
+  size_t used = 0;
+  words[0] = '\0';
+  for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; i++) {
+    if (degrees[i].degree < 2) continue;
+    product = spp_sat_mul(product, degrees[i].degree);
+    int n = snprintf(words + used, size - used, "%s%s %lld", used ? " x " : "", degrees[i].name,
+                     (long long)degrees[i].degree);
+    used = n > 0 && used + (size_t)n < size ? used + (size_t)n : used;
+  }
+  return product;
+}
+
+/* A search would only say that there is no layout; every framework's product rule says why. */
+static enum spp_status check_degrees(const struct spp_args *args, struct spp_diag *diag) {
+  char words[128], hint[160];
+  int64_t gpus = args->spec.gpus, product = fixed_product(&args->request, words, sizeof words),
+          below = product;
+  if (gpus <= 0 || product <= 1 || gpus % product == 0) return SPP_OK;
+  for (below = spp_min64(product, gpus); gpus % below != 0;)
+    below--;
+  int64_t above = spp_round_up(gpus, product);
+  snprintf(hint, sizeof hint, "a product of %lld does; or --gpus %lld", (long long)below, (long long)above);
+  return spp_diag_set(diag, SPP_ERR_USAGE, "command line", hint, "%s does not divide %lld GPUs", words,
+                      (long long)gpus);
+}
+
 enum spp_status spp_setup_job(struct spp_cli *cli, struct spp_args *args, unsigned needs,
                               struct spp_setup *setup, struct spp_diag *diag) {
   enum spp_status status;
@@ -295,6 +332,9 @@ enum spp_status spp_setup_job(struct spp_cli *cli, struct spp_args *args, unsign
   if ((status = load_hardware(cli, args, setup, diag)) != SPP_OK) return status;
   if ((status = measure_images(args, diag)) != SPP_OK) return status;
   if ((status = spp_setup_documents(cli, args, diag)) != SPP_OK) return status;
+  if ((cli->command->bit & (SPP_CMD_PLAN | SPP_CMD_REPORT | SPP_CMD_SWEEP)) != 0 &&
+      (status = check_degrees(args, diag)) != SPP_OK)
+    return status;
   return choose_frameworks(cli, args, setup, diag);
 }
 

@@ -43,6 +43,11 @@ static const struct bad {
     {"predict --model qwen7b --seq 8k --gpus 8 --no-packing --doc-lengths docs.txt", 2,
      "--doc-lengths are those of packed documents: --no-packing"},
     {"predict --model qwen7b --seq 8k --gpus 8 --image 640x480", 2, "has no vision tower: --image"},
+    {"--model qwen7b --seq 8k --gpus 8 --tp 3", 2,
+     "TP 3 does not divide 8 GPUs: command line: a product of 2 does; or --gpus 9"},
+    {"--model qwen7b --seq 8k --gpus 8 --tp 2 --pp 3 --ulysses 2", 2,
+     "TP 2 x PP 3 x SP 2 does not divide 8 GPUs"},
+    {"report --model qwen7b --seq 8k --gpus 8 --sp 16", 2, "SP 16 does not divide 8 GPUs"},
     /* what must be there */
     {"predict --model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb", 2,
      "'predict' takes one GPU type"},
