@@ -5,6 +5,8 @@
  * micro-batch. */
 #include "model/comm_internal.h"
 
+#include "model/states.h"
+
 /* One population of parameters: dense ones, or experts, which replicate over a smaller group. */
 struct population {
   const char *gradients, *parameters, *copies;
@@ -35,7 +37,7 @@ static int64_t quantised_bytes(enum spp_quant quant, int64_t elements) {
 }
 
 static int64_t travel_bytes(const struct spp_comm_context *c, int64_t elements, int64_t quantised) {
-  const struct spp_states *states = &c->job->framework->states[c->layout->zero];
+  const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *states = &now;
   int64_t element = states->gather_bytes ? states->gather_bytes : c->element_bytes;
   if (c->job->method != SPP_METHOD_QLORA) return spp_sat_mul(elements, element);
   return spp_sat_add(spp_sat_mul(elements - quantised, element), quantised_bytes(c->job->quant, quantised));
@@ -131,7 +133,7 @@ static void emit_full_shard(const struct spp_comm_context *c, const struct popul
 
 static void emit_population(const struct spp_comm_context *c, const struct population *p) {
   const struct spp_framework *f = c->job->framework;
-  const struct spp_states *states = &f->states[c->layout->zero];
+  const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *states = &now;
   int64_t replicas = c->layout->dp_replicate > 0 ? c->layout->dp_replicate : 1;
   int64_t shard = p->group / replicas > 0 ? p->group / replicas : 1;
   int64_t grad = c->job->grads_bytes != SPP_UNSET ? c->job->grads_bytes
@@ -200,6 +202,6 @@ void spp_comm_emit_states(const struct spp_comm_context *c) {
     count_experts(c, &experts);
     emit_population(c, &experts);
   }
-  const struct spp_states *states = &c->job->framework->states[c->layout->zero];
+  const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *states = &now;
   emit_tied_embedding(c, c->job->grads_bytes != SPP_UNSET ? c->job->grads_bytes : states->grad_bytes);
 }

@@ -3,6 +3,8 @@
  * megatron/core/pipeline_parallel/schedules.py get_tensor_shapes. */
 #include "model/comm_internal.h"
 
+#include "model/states.h"
+
 static struct spp_comm_op tp_op(const struct spp_comm_context *c, enum spp_collective kind, const char *what,
                                 int64_t whole_bytes, enum spp_per per) {
   int64_t tp = c->g->tp;
@@ -108,7 +110,7 @@ static int64_t partial_elements(const struct spp_comm_context *c, const struct s
 
 static void emit_norm_sum(const struct spp_comm_context *c, int64_t elements, enum spp_per per,
                           enum spp_pass pass, int64_t count) {
-  int grad = c->job->grads_bytes == SPP_UNSET ? c->job->framework->states[c->layout->zero].grad_bytes
+  int grad = c->job->grads_bytes == SPP_UNSET ? spp_states_in_dtype(c->job, c->layout->zero).grad_bytes
                                               : c->job->grads_bytes;
   struct spp_comm_op op = tp_op(c, SPP_ALL_REDUCE, "norm gradients", spp_sat_mul(elements, grad), per);
   op.overlap = SPP_OVERLAP_NONE;

@@ -69,9 +69,32 @@ static bool copies_gradients(const struct spp_job *job, const struct spp_states 
          job->optimizer != SPP_OPTIMIZER_ADAMW_BF16;
 }
 
+/* The file describes training in bf16. In fp32 weights are their own master (NVIDIA/Megatron-LM
+ * docs/user-guide/ features/dist_optimizer.md: 16 bytes a parameter, 8 + 8/d distributed), but ZeRO's
+ * partition stays a copy (deepspeedai/DeepSpeed runtime/zero/stage_1_and_2.py: clone().float()). In fp16
+ * Megatron accumulates gradients in fp16 and makes fp32 ones for the step (the same page: 20 bytes, 4 + 16/d
+ * distributed). */
+struct spp_states spp_states_in_dtype(const struct spp_job *job, int zero) {
+  struct spp_states s = job->framework->states[zero];
+  enum spp_sharding sharding = job->framework->sharding;
+  if (job->dtype == SPP_DTYPE_FP32) {
+    bool copies = sharding == SPP_SHARDING_DEEPSPEED && zero > 0;
+    s.weight_bytes = s.grad_bytes = 4;
+    if (s.gather_bytes > 0) s.gather_bytes = 4;
+    if (s.reduce_bytes > 0) s.reduce_bytes = 4;
+    s.moment_bytes = 8;
+    if (!copies) s.master_bytes = s.step_extra_bytes = 0;
+  } else if (job->dtype == SPP_DTYPE_FP16 && sharding == SPP_SHARDING_MEGATRON && s.grad_bytes == 4 &&
+             job->grads_bytes != 4) {
+    s.grad_bytes = 2;
+    s.step_extra_bytes = 4;
+  }
+  return s;
+}
+
 struct spp_states spp_states_regime(const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_framework *f = job->framework;
-  struct spp_states regime = f->states[layout->zero];
+  struct spp_states regime = spp_states_in_dtype(job, layout->zero);
   bool adapters = job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
   bool engine_casts = f->sharding == SPP_SHARDING_DEEPSPEED && layout->zero > 0;
   if (job->grads_bytes > 0) regime.grad_bytes = job->grads_bytes;

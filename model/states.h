@@ -37,6 +37,8 @@ struct spp_state_counts {
   int64_t linear;                     /* of them, matrices (8-bit GEMM copies, autocast copies) */
   int64_t largest_rows, largest_cols; /* of the largest matrix, where single matrices matter */
 };
+/* What the job's framework keeps at a ZeRO stage in the job's number format, without user overrides. */
+struct spp_states spp_states_in_dtype(const struct spp_job *job, int zero);
 /* `regime`: the states the job's framework keeps at the layout's ZeRO stage, after user overrides. */
 struct spp_states spp_states_regime(const struct spp_job *job, const struct spp_layout *layout);
 void spp_states_count_layer(const struct spp_job *job, const struct spp_layout *layout,

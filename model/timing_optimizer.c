@@ -3,6 +3,8 @@
  * csrc/adam/cpu_adam.cpp, runtime/zero/stage_1_and_2.py (offload copies). */
 #include "model/timing_internal.h"
 
+#include "model/states.h"
+
 /* torch foreach AdamW reads and writes fp32 lists operator by operator: decay 8, lerp 12, mul 8, addcmul 12,
  * sqrt 8, div 8, add 8, addcdiv 16 = 80 bytes where one fused pass moves 28. Derived. */
 static const double foreach_passes = 80.0 / 28;
@@ -54,7 +56,7 @@ static double moment_bytes(const struct spp_job *job, const struct spp_states *s
 /* Read and written per local parameter: moments and master twice, gradient once, 16-bit weight written; norm
  * clipping reads the gradient and scales it (3 times its bytes). */
 static double step_bytes(const struct spp_timing_context *c) {
-  const struct spp_states *s = &c->job->framework->states[c->layout->zero];
+  const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *s = &now;
   double grad = c->job->grads_bytes != SPP_UNSET ? c->job->grads_bytes : s->grad_bytes;
   double master = s->master_bytes > 0 ? 2.0 * s->master_bytes + s->weight_bytes : 2.0 * s->weight_bytes;
   return master + 2 * moment_bytes(c->job, s) + grad + 2.0 * s->step_extra_bytes;
@@ -66,7 +68,7 @@ static bool offloads_optimizer(const struct spp_timing_context *c) {
 
 double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stage *stage) {
   const struct spp_framework *f = c->job->framework;
-  const struct spp_states *s = &f->states[c->layout->zero];
+  const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *s = &now;
   if (!c->trains) return 0;
   double elements = stage_elements(c, stage, s->shard_optimizer), bytes = elements * step_bytes(c);
   if (offloads_optimizer(c)) { /* the GPUs of a node share its memory */
@@ -84,7 +86,7 @@ double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stag
 double spp_offload_exposed_s(const struct spp_timing_context *c, const struct spp_stage *stage,
                              double forward_s, double backward_s) {
   const struct spp_geometry *g = c->g;
-  const struct spp_states *s = &c->job->framework->states[c->layout->zero];
+  const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *s = &now;
   double per_byte = c->rates.pcie_s_per_byte, m = (double)g->m, exposed = 0;
   if (!c->trains || c->layout->offload == SPP_OFFLOAD_NONE) return 0;
   if (offloads_optimizer(c)) {

@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "base/units.h"
+#include "model/states.h"
 #include "planner/advise_internal.h"
 #include "planner/search_internal.h"
 
@@ -245,7 +246,7 @@ static void warn_eager(const struct spp_plan *plan, struct spp_advice_list *list
 
 /* Weights, moments and updates all in 16 bits: an update below 2^-9 of a bf16 weight rounds away. */
 static void warn_no_master(const struct spp_plan *plan, struct spp_advice_list *list) {
-  const struct spp_states *states = &plan->job.framework->states[plan->layout.zero];
+  const struct spp_states now = spp_states_in_dtype(&plan->job, plan->layout.zero), *states = &now;
   bool trains_weights = plan->job.mode != SPP_MODE_INFER && plan->job.method == SPP_METHOD_FULL;
   if (!trains_weights || states->weight_bytes != 2 || states->master_bytes != 0) return;
   spp_advice_add(list, "no-fp32-master",

@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "model/kernel_time.h"
+#include "model/states.h"
 #include "model/timing.h"
 
 static const double rounding = 1 - 1e-6; /* sums of doubles in another order */
@@ -72,7 +73,7 @@ static double most_ranks(const struct spp_job *job, const struct spp_layout *lay
 /* An offloaded optimizer reads and writes master and moments once a step, through the memory that a node's
  * GPUs share. Nothing hides it: gradients must be complete. */
 static double host_step_s(const struct spp_bound *bound, const struct spp_layout *layout) {
-  const struct spp_states *states = &bound->job->framework->states[layout->zero];
+  const struct spp_states now = spp_states_in_dtype(bound->job, layout->zero), *states = &now;
   if (!spp_offload_optimizer(layout->offload) || !plain_training(bound->job)) return 0;
   double elements = rank_elements(bound->job, layout);
   if (states->shard_optimizer) elements /= most_ranks(bound->job, layout);
@@ -95,7 +96,7 @@ double spp_bound_step_s(const struct spp_bound *bound, const struct spp_layout *
  * with plain AdamW; anything else is bounded by nothing. */
 int64_t spp_bound_device_bytes(const struct spp_bound *bound, const struct spp_layout *layout) {
   const struct spp_job *job = bound->job;
-  const struct spp_states *states = &job->framework->states[layout->zero];
+  const struct spp_states now = spp_states_in_dtype(job, layout->zero), *states = &now;
   if (!plain_training(job)) return 0;
   double ranks = most_ranks(job, layout);
   double weights = (double)states->weight_bytes / (states->shard_weights ? ranks : 1);
@@ -143,7 +144,7 @@ static double most_inputs(const struct spp_job *job, const struct spp_layout *la
 int64_t spp_bound_freed_bytes(const struct spp_bound *bound, const struct spp_layout *layout) {
   const struct spp_job *job = bound->job;
   const struct spp_framework *framework = job->framework;
-  const struct spp_states *states = &framework->states[layout->zero];
+  const struct spp_states now = spp_states_in_dtype(job, layout->zero), *states = &now;
   bool inputs = spp_offload_activations(layout->offload);
   if (inputs && layout->recompute != SPP_RECOMPUTE_FULL) return INT64_MAX;
   double sp = (double)(framework->dp_shard_includes_sp ? layout->ulysses * layout->ring : 1);

@@ -70,11 +70,31 @@ static void zigzag_pairs_a_chunk_with_its_mirror(void **state) {
   expect_i64(runs[0].count, 8);
 }
 
+/* NVIDIA/TransformerEngine pytorch/attention/dot_product_attention/context_parallel.py: after an all-to-all
+ * over 2 ranks in this order the chunks stand as 0, 3, 1, 2; taking 0, 2, 3, 1 of them puts them in the
+ * sequence's order. */
+static void two_zigzag_ranks_hold_chunks_in_the_order_that_an_all_to_all_must_undo(void **state) {
+  const struct spp_sequence_cut c = {1, 8, 1, 2, true}; /* 4 chunks of 2 tokens */
+  static const int64_t held[] = {0, 3, 1, 2}, taken[] = {0, 2, 3, 1};
+  int64_t chunks[4], positions[MOST];
+  (void)state;
+  for (int64_t r = 0; r < 2; r++) {
+    spp_sequence_positions(&c, 0, r, positions);
+    chunks[2 * r] = positions[0] / 2;
+    chunks[2 * r + 1] = positions[2] / 2;
+  }
+  for (int i = 0; i < 4; i++) {
+    expect_i64(chunks[i], held[i]);
+    expect_i64(chunks[taken[i]], i);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_token_has_one_owner),
       cmocka_unit_test(runs_are_the_positions_of_a_ring_rank),
       cmocka_unit_test(zigzag_pairs_a_chunk_with_its_mirror),
+      cmocka_unit_test(two_zigzag_ranks_hold_chunks_in_the_order_that_an_all_to_all_must_undo),
   };
   return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

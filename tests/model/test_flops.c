@@ -90,6 +90,9 @@ static void qwen_7b_at_32k_matches_the_hand_computed_ratio(void **state) {
   expect_rel((f.causal - attention) / 32768, 42421714944.0, 1e-15);
   expect_rel(attention / 32768, 19730006016.0, 1e-15);
   expect_rel(attention / (f.causal - attention), 0.4651, 1e-4);
+  double full = f.full - (f.causal - attention); /* 12 dq S L */
+  expect_rel(full / 32768, 39460012032.0, 1e-15);
+  expect_rel(full / (f.causal - attention), 0.9302, 1e-4);
   expect_rel(f.causal, 2036.6e12, 1e-4);
 }
 
