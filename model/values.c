@@ -169,6 +169,44 @@ static void print_uneven_hint(job_arg *job, layout_arg *layout, char *buf, size_
   snprintf(buf, size, " (or --first-stage-layers %" PRId64 " --last-stage-layers %" PRId64 ")", first, last);
 }
 
+/* What the framework has, for the rules that refuse what it has not. */
+static void print_allowed(enum spp_words_table table, const bool *allowed, char *buf, size_t size) {
+  const struct spp_words *words = spp_words_of(table);
+  size_t used = 0;
+  buf[0] = '\0';
+  for (int i = 0; i < words->count && used + 1 < size; i++)
+    if (allowed[i]) {
+      snprintf(buf + used, size - used, "%s%s", used ? ", " : "", words->names[i]);
+      used = strlen(buf);
+    }
+}
+static void print_its_sp_kinds(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  (void)layout;
+  print_allowed(SPP_WORDS_SP_KIND, job->framework->sp_kinds, buf, size);
+}
+static void print_its_recomputes(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  (void)layout;
+  print_allowed(SPP_WORDS_RECOMPUTE, job->framework->recomputes, buf, size);
+}
+static void print_its_offloads(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  (void)layout;
+  print_allowed(SPP_WORDS_OFFLOAD, job->framework->offloads, buf, size);
+}
+static void print_its_schedules(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  (void)layout;
+  print_allowed(SPP_WORDS_SCHEDULE, job->framework->schedules, buf, size);
+}
+static void print_its_zeros(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  size_t used = 0;
+  (void)layout;
+  buf[0] = '\0';
+  for (int zero = 0; zero < 4 && used + 1 < size; zero++)
+    if (job->framework->states[zero].supported) {
+      snprintf(buf + used, size - used, "%s%d", used ? ", " : "", zero);
+      used = strlen(buf);
+    }
+}
+
 struct value {
   const char *name;
   int64_t (*number)(job_arg *job, layout_arg *layout);
@@ -187,9 +225,20 @@ struct value {
 static const struct value values[] = {NUMBERS(NUMBER_ROW) WORDS(WORD_ROW)
                                           TEXTS(TEXT_ROW){"lora_dropout", NULL, NULL, print_lora_dropout, -1},
                                       {"recompute_modules", NULL, NULL, print_recompute_modules, -1},
-                                      {"uneven_hint", NULL, NULL, print_uneven_hint, -1}};
+                                      {"uneven_hint", NULL, NULL, print_uneven_hint, -1},
+                                      {"its_sp_kinds", NULL, NULL, print_its_sp_kinds, -1},
+                                      {"its_zeros", NULL, NULL, print_its_zeros, -1},
+                                      {"its_recomputes", NULL, NULL, print_its_recomputes, -1},
+                                      {"its_offloads", NULL, NULL, print_its_offloads, -1},
+                                      {"its_schedules", NULL, NULL, print_its_schedules, -1}};
 static const char *const names[] = {NUMBERS(NUMBER_NAME) WORDS(WORD_NAME) TEXTS(TEXT_NAME) "lora_dropout",
-                                    "recompute_modules", "uneven_hint"};
+                                    "recompute_modules",
+                                    "uneven_hint",
+                                    "its_sp_kinds",
+                                    "its_zeros",
+                                    "its_recomputes",
+                                    "its_offloads",
+                                    "its_schedules"};
 enum { VALUE_COUNT = sizeof values / sizeof values[0] };
 
 const char *const *spp_value_names(int *count) {

@@ -351,6 +351,41 @@ static void the_message_lists_the_legal_degrees(void **state) {
   expect_has(v[0].source, "ulysses_sp.py");
 }
 
+/* A framework that lacks something says what it has instead. */
+static void what_is_not_there_is_answered_with_what_is(void **state) {
+  static const struct {
+    const char *framework, *rule, *text;
+  } rows[] = {
+      {"ms-swift", "sp-kind-support",
+       "ms-swift has no allgather sequence parallelism (SP 2): it has none, ulysses, ring, hybrid (ms-swift "
+       "3602360a)"},
+      {"fsdp2", "zero-support", "has no sharding stage 1: it has 0, 2, 3"},
+      {"ms-swift", "recompute-support", "has no selective recompute: it has none, full"},
+      {"ms-swift", "offload-support", "cannot offload activations: it has none, optimizer, optimizer+params"},
+      {"torchtitan", "schedule-support", "has no zb-h2 pipeline schedule: it has "},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct spp_violation v[MANY];
+    struct spp_job job = job_of(rows[i].framework, 32, 8, 8, 4096);
+    struct spp_layout layout = case_layout(&job, 1, 1, 1);
+    int at = -1;
+    switch (i) {
+    case 0: gather(&layout, 2); break;
+    case 1: layout.zero = 1; break;
+    case 2: layout.recompute = SPP_RECOMPUTE_SELECTIVE; break;
+    case 3: layout.offload = SPP_OFFLOAD_ACTIVATIONS; break;
+    default: layout.pp = 2, layout.schedule = SPP_SCHEDULE_ZB_H2; break;
+    }
+    int count = spp_rules_check(&job, &layout, v, MANY);
+    for (int k = 0; k < count && k < MANY; k++)
+      if (strcmp(v[k].rule, rows[i].rule) == 0) at = k;
+    expect_note("%s %s", rows[i].framework, rows[i].rule);
+    assert_true(at >= 0);
+    expect_has(v[at].text, rows[i].text);
+  }
+}
+
 /* modelscope/ms-swift#5624: Llama-3.1-8B with SP 6 is Ulysses 2 x ring 3, and a ring part needs padding-free
  * batches. */
 static void sp_six_needs_packing_in_ms_swift(void **state) {
@@ -514,6 +549,7 @@ int main(void) {
       TEST(ids_are_unique_and_found),
       TEST(the_manual_names_every_rule_value_and_key),
       TEST(the_message_lists_the_legal_degrees),
+      TEST(what_is_not_there_is_answered_with_what_is),
       TEST(sp_six_needs_packing_in_ms_swift),
       TEST(tp_beyond_the_kv_heads_depends_on_the_version),
       TEST(a_hybrid_needs_two_sizes),
