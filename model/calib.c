@@ -20,7 +20,7 @@ static const char *const collective_keys[SPP_COLLECTIVE_COUNT] = {
 };
 static const char *const memory_keys[SPP_MEMORY_KERNEL_COUNT] = {
     [SPP_MEMORY_STREAM] = "stream", [SPP_MEMORY_NORM] = "norm",       [SPP_MEMORY_ACTIVATION] = "activation",
-    [SPP_MEMORY_EAGER] = "eager",   [SPP_MEMORY_PERMUTE] = "permute",
+    [SPP_MEMORY_EAGER] = "eager",   [SPP_MEMORY_PERMUTE] = "permute", [SPP_MEMORY_ROW_LOSS] = "row_loss",
 };
 static const char *const attention_keys[SPP_ATTN_IMPL_COUNT] = {
     [SPP_ATTN_EAGER] = "eager", [SPP_ATTN_SDPA] = "sdpa", [SPP_ATTN_FA2] = "fa2",

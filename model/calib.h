@@ -26,11 +26,12 @@ struct spp_collective_fit {
   double a0_s, a1_s, link_share, half_bytes;
 };
 enum spp_memory_kernel {
-  SPP_MEMORY_STREAM,     /* copies, optimizer, cross entropy */
+  SPP_MEMORY_STREAM,     /* copies, optimizer, cross entropy operator by operator */
   SPP_MEMORY_NORM,       /* fused RMSNorm, LayerNorm */
   SPP_MEMORY_ACTIVATION, /* fused SwiGLU, rope */
   SPP_MEMORY_EAGER,      /* one elementwise kernel after another */
   SPP_MEMORY_PERMUTE,    /* MoE token permutation */
+  SPP_MEMORY_ROW_LOSS,   /* fused cross entropy: one Triton program a row of logits (TE, Liger) */
   SPP_MEMORY_KERNEL_COUNT
 };
 struct spp_calib {

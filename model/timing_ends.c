@@ -5,20 +5,22 @@
  * recomputed: the head's product runs again in backward. */
 static const struct {
   double forward_bytes, backward_bytes;
-  bool recomputed;
+  bool recomputed, by_rows; /* one fused kernel, a program a row */
 } loss_paths[SPP_LOSS_PATH_COUNT] = {
     [SPP_LOSS_HF_FULL] = {16, 24, false},        /* upcast, log-softmax, nll; nll, log-softmax, cast back */
     [SPP_LOSS_SP_16BIT] = {4, 8, false},         /* the same on 16-bit logits */
     [SPP_LOSS_SP_CHUNKED] = {4, 8, false},       /* chunks of 16-bit logits, gradient in place */
     [SPP_LOSS_VOCAB_PARALLEL] = {20, 12, false}, /* fp32 copy, maximum, subtract, exp, sum; scale, cast */
-    [SPP_LOSS_FUSED_LINEAR] = {8, 0, false}, /* one fused kernel per chunk; gradients made in the forward */
-    [SPP_LOSS_TILED] = {16, 24, true},           [SPP_LOSS_CHUNKED] = {16, 24, true},
-    [SPP_LOSS_IN_PLACE] = {8, 8, false},      /* read for maximum and sum; read and written */
-    [SPP_LOSS_FP32_LOGITS] = {10, 10, false}, /* compiled: one pass each way over 16- and 32-bit logits */
-    [SPP_LOSS_CHUNKS_KEPT] = {16, 24, false}, /* as hf-full, chunk by chunk */
-    [SPP_LOSS_HF_SHIFTED] = {24, 32, false},  /* hf-full and the shifted copy each way */
-    [SPP_LOSS_PARALLEL] = {36, 36, false},    /* upcast, maximum, subtract, exp, sum, subtract; scatter, exp,
-                                                 add, multiply, cast */
+    [SPP_LOSS_FUSED_LINEAR] = {8, 0, false,
+                               true}, /* one fused kernel per chunk; gradients made in the forward */
+    [SPP_LOSS_TILED] = {16, 24, true},
+    [SPP_LOSS_CHUNKED] = {16, 24, true},
+    [SPP_LOSS_IN_PLACE] = {8, 8, false, true}, /* read for maximum and sum; read and written */
+    [SPP_LOSS_FP32_LOGITS] = {10, 10, false},  /* compiled: one pass each way over 16- and 32-bit logits */
+    [SPP_LOSS_CHUNKS_KEPT] = {16, 24, false},  /* as hf-full, chunk by chunk */
+    [SPP_LOSS_HF_SHIFTED] = {24, 32, false},   /* hf-full and the shifted copy each way */
+    [SPP_LOSS_PARALLEL] = {36, 36, false},     /* upcast, maximum, subtract, exp, sum, subtract; scatter, exp,
+                                                  add, multiply, cast */
 };
 enum { EMBEDDING_FORWARD_BYTES = 4, EMBEDDING_BACKWARD_BYTES = 12 };
 
@@ -37,12 +39,13 @@ void spp_loss_time_count(const struct spp_timing_context *c, struct spp_layer_ti
   if (c->job->framework->loss_gathers_sequence) rows *= (double)c->g->sp;
   *t = (struct spp_layer_time){0};
   t->forward.gemm_s = spp_gemm_s(r, rows, vocab, h);
-  t->forward.memory_s = spp_memory_s(r, SPP_MEMORY_STREAM, loss_paths[path].forward_bytes * rows * vocab);
+  enum spp_memory_kernel kernel = loss_paths[path].by_rows ? SPP_MEMORY_ROW_LOSS : SPP_MEMORY_STREAM;
+  t->forward.memory_s = spp_memory_s(r, kernel, loss_paths[path].forward_bytes * rows * vocab);
   if (!c->trains) return;
   t->backward.gemm_s = r->dgrad_ratio * spp_gemm_s(r, rows, h, vocab);
   if (c->base_trainable) t->wgrad_s = r->wgrad_ratio * spp_gemm_s(r, vocab, h, rows);
   t->backward.gemm_s += t->wgrad_s;
-  t->backward.memory_s = spp_memory_s(r, SPP_MEMORY_STREAM, loss_paths[path].backward_bytes * rows * vocab);
+  t->backward.memory_s = spp_memory_s(r, kernel, loss_paths[path].backward_bytes * rows * vocab);
   if (loss_paths[path].recomputed) t->backward.gemm_s += t->forward.gemm_s;
 }
 
