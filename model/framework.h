@@ -82,6 +82,18 @@ enum spp_sharding {
 };
 enum spp_schedule { SPP_SCHEDULE_1F1B, SPP_SCHEDULE_INTERLEAVED, SPP_SCHEDULE_GPIPE, SPP_SCHEDULE_ZB_H1, SPP_SCHEDULE_ZB_H2, SPP_SCHEDULE_COUNT };
 
+/* How a training log counts the FLOPs of a step; formulas and sources in model/flops_reported.c. */
+enum spp_reporter {
+  SPP_REPORTER_NONE, /* prints no FLOP/s */
+  SPP_REPORTER_MEGATRON,
+  SPP_REPORTER_TORCHTITAN,
+  SPP_REPORTER_FOUNDRY,
+  SPP_REPORTER_SC21, /* older Megatron-LM, InternEvo, bigscience */
+  SPP_REPORTER_VERL,
+  SPP_REPORTER_TRANSFORMERS,
+  SPP_REPORTER_COUNT
+};
+
 /* What is padded to the framework's sequence multiple. */
 enum spp_pad_scope {
   SPP_PAD_SEQUENCE,           /* the whole sequence, packed or not */
@@ -219,6 +231,7 @@ struct spp_framework {
   bool fp8_casts_weights;  /* for every product, not once a step */
   double host_s_per_step;
   double comm_sm_slowdown; /* share added to compute that overlaps communication */
+  enum spp_reporter reports; /* whose FLOP/s its log prints */
   double memory_sigma, time_sigma; /* 1-sigma relative error of a prediction, until calibrated per group */
 
   int rule_count;

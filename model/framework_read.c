@@ -157,6 +157,7 @@ static const struct field fields[] = {
     REAL(host_s_per_layer),
     REAL(host_s_per_step),
     REAL(comm_sm_slowdown),
+    WORD(reports, REPORTER),
     REAL(memory_sigma),
     REAL(time_sigma),
     {"rules_drop", KIND_RULES_DROP, 0, 0, true},

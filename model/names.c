@@ -40,6 +40,9 @@ static const char *const quants[SPP_QUANT_COUNT] = {"nf4", "nf4-double", "gptq4"
 static const char *const dtypes[SPP_DTYPE_COUNT] = {"fp32", "tf32", "fp16",  "bf16", "fp8",
                                                     "int8", "nf4",  "int64", "bool"};
 
+static const char *const reporters[SPP_REPORTER_COUNT] = {"none", "megatron-lm", "torchtitan",  "llm-foundry",
+                                                          "sc21", "verl",        "transformers"};
+
 static const struct spp_words tables[SPP_WORDS_COUNT] = {
     [SPP_WORDS_SP_KIND] = {sp_kinds, COUNT(sp_kinds)},
     [SPP_WORDS_RING_IMPL] = {ring_impls, COUNT(ring_impls)},
@@ -61,6 +64,7 @@ static const struct spp_words tables[SPP_WORDS_COUNT] = {
     [SPP_WORDS_OBJECTIVE] = {objectives, COUNT(objectives)},
     [SPP_WORDS_QUANT] = {quants, COUNT(quants)},
     [SPP_WORDS_DTYPE] = {dtypes, COUNT(dtypes)},
+    [SPP_WORDS_REPORTER] = {reporters, COUNT(reporters)},
 };
 
 const struct spp_words *spp_words_of(enum spp_words_table table) {

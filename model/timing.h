@@ -39,17 +39,17 @@ void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout
 void spp_flops_count(const struct spp_job *job, const struct spp_layout *layout,
                      const struct spp_geometry *geometry, double *causal, double *full, double *hardware);
 
-/* What a training log counts as the FLOPs of the same step, divided by time and GPUs its "TFLOP/s per GPU".
- */
-enum spp_reporter {
-  SPP_REPORTER_MEGATRON,   /* causal half of attention, head, no embedding, no recompute */
-  SPP_REPORTER_TORCHTITAN, /* whole attention, no input embedding unless tied */
-  SPP_REPORTER_FOUNDRY,    /* whole attention of the hidden width, every active parameter */
-  SPP_REPORTER_SC21,       /* GPT formula of Narayanan et al.: whole attention, recompute counted */
-  SPP_REPORTER_COUNT
+/* What a training log prints for a step. field: the words to look for there. */
+struct spp_log_figures {
+  const char *convention, *field, *source;
+  double flops;          /* of one step, whole job, by the log's formula */
+  double tflops_per_gpu; /* divided by time and GPUs */
+  double mfu;            /* over the peak the log divides by; 0 where it prints none */
 };
-const char *spp_reporter_name(enum spp_reporter reporter);
-const char *spp_reporter_source(enum spp_reporter reporter);
+/* Reporters from 1 on; NONE gives NULLs and zeros. time: of this job and layout. */
+void spp_log_figures(enum spp_reporter reporter, const struct spp_job *job, const struct spp_layout *layout,
+                     const struct spp_geometry *geometry, const struct spp_time *time,
+                     struct spp_log_figures *figures);
 double spp_flops_reported(enum spp_reporter reporter, const struct spp_job *job,
                           const struct spp_layout *layout, const struct spp_geometry *geometry);
 

@@ -254,6 +254,36 @@ static void goodput(struct spp_jo *jo, const struct spp_report *report, const st
   spp_jo_end(jo);
 }
 
+static void log_members(struct spp_jo *jo, const struct spp_log_figures *log) {
+  spp_jo_str(jo, "convention", log->convention);
+  spp_jo_str(jo, "field", log->field);
+  spp_jo_real(jo, "tflops_per_gpu", log->tflops_per_gpu);
+  real_or_null(jo, "mfu", log->mfu, log->mfu > 0);
+}
+
+/* "log": what the framework of the job prints; "conventions": what every known log would. */
+static void logs(struct spp_jo *jo, const struct spp_job *job, const struct spp_layout *layout,
+                 const struct spp_prediction *prediction) {
+  struct spp_log_figures log;
+  enum spp_reporter own = job->mode == SPP_MODE_INFER ? SPP_REPORTER_NONE : job->framework->reports;
+  if (own == SPP_REPORTER_NONE) {
+    spp_jo_null(jo, "log");
+  } else {
+    spp_log_figures(own, job, layout, &prediction->geometry, &prediction->time, &log);
+    spp_jo_obj(jo, "log");
+    log_members(jo, &log);
+    spp_jo_end(jo);
+  }
+  spp_jo_arr(jo, "conventions");
+  for (int i = SPP_REPORTER_NONE + 1; i < SPP_REPORTER_COUNT; i++) {
+    spp_log_figures((enum spp_reporter)i, job, layout, &prediction->geometry, &prediction->time, &log);
+    spp_jo_obj(jo, NULL);
+    log_members(jo, &log);
+    spp_jo_end(jo);
+  }
+  spp_jo_end(jo);
+}
+
 void spp_jp_time(struct spp_jo *jo, const struct spp_report *report, const struct spp_job *job,
                  const struct spp_layout *layout, const struct spp_prediction *prediction) {
   const struct spp_time *time = &prediction->time;
@@ -279,6 +309,7 @@ void spp_jp_time(struct spp_jo *jo, const struct spp_report *report, const struc
   spp_jo_real(jo, "model_tflops_per_gpu_full", time->tflops_per_gpu_full);
   real_or_null(jo, "epoch_s", epoch_s, epoch_s > 0);
   goodput(jo, report, job, layout, time, epoch_s);
+  logs(jo, job, layout, prediction);
   spp_jo_end(jo);
 }
 

@@ -223,6 +223,36 @@ static void explain_sensitivity(const struct spp_predict_report *answer, const s
   spp_table_free(&table);
 }
 
+static void explain_logs(const struct spp_predict_report *answer, const struct spp_text_style *style,
+                         struct spp_str *out) {
+  static const char *const header[] = {"a log of", "TFLOP/s a GPU", "MFU", "look for"};
+  const struct spp_prediction *p = answer->prediction;
+  struct spp_table table;
+  char rate[32], share[32];
+  title("What a training log prints", style, out);
+  spp_table_init(&table, "lrrl");
+  spp_table_header(&table, header);
+  for (int i = SPP_REPORTER_NONE + 1; i < SPP_REPORTER_COUNT; i++) {
+    struct spp_log_figures log;
+    spp_log_figures((enum spp_reporter)i, answer->job, answer->layout, &p->geometry, &p->time, &log);
+    bool own = answer->job->framework->reports == (enum spp_reporter)i;
+    spp_table_cellf(&table, "%s%s", log.convention, own ? " *" : "");
+    spp_table_cell(&table, spp_text_rate(log.tflops_per_gpu, rate));
+    if (log.mfu > 0)
+      spp_table_cellf(&table, "%s %%", spp_text_percent(log.mfu, share));
+    else
+      spp_table_cell(&table, "-");
+    spp_table_cell(&table, log.field);
+    spp_table_end_row(&table);
+  }
+  spp_table_print(&table, 0, style->width, out);
+  spp_table_free(&table);
+  spp_str_addf(out,
+               answer->job->framework->reports == SPP_REPORTER_NONE ? "%s prints none of them\n"
+                                                                    : "* what %s prints\n",
+               answer->job->framework->display);
+}
+
 void spp_text_explain(enum spp_explain part, const struct spp_predict_report *answer,
                       const struct spp_text_style *style, struct spp_str *out) {
   bool all = part == SPP_EXPLAIN_ALL;
@@ -231,4 +261,6 @@ void spp_text_explain(enum spp_explain part, const struct spp_predict_report *an
   if (part == SPP_EXPLAIN_LAYER) explain_layer(answer, style, out);
   if (all || part == SPP_EXPLAIN_COMM) explain_comm(answer, style, out);
   if (all || part == SPP_EXPLAIN_TIME) explain_time(answer, style, out);
+  if ((all || part == SPP_EXPLAIN_TIME) && answer->job->mode != SPP_MODE_INFER)
+    explain_logs(answer, style, out);
 }

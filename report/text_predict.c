@@ -55,8 +55,24 @@ static void time_line(const struct spp_time *time, const struct spp_text_style *
   spp_para_end(&para);
 }
 
-static void efficiency_line(const struct spp_time *time, const struct spp_text_style *style,
+static void log_item(const struct spp_predict_report *answer, struct spp_para *para) {
+  const struct spp_prediction *p = answer->prediction;
+  enum spp_reporter own = answer->job->framework->reports;
+  struct spp_log_figures log;
+  char rate[32], share[32];
+  if (own == SPP_REPORTER_NONE || answer->job->mode == SPP_MODE_INFER) return;
+  spp_log_figures(own, answer->job, answer->layout, &p->geometry, &p->time, &log);
+  if (log.mfu > 0)
+    spp_para_item(para, SPP_TONE_PLAIN, "its log: %s TFLOP/s a GPU, MFU %s %% (%s)",
+                  spp_text_rate(log.tflops_per_gpu, rate), spp_text_percent(log.mfu, share), log.convention);
+  else
+    spp_para_item(para, SPP_TONE_PLAIN, "its log: %s TFLOP/s a GPU (%s)",
+                  spp_text_rate(log.tflops_per_gpu, rate), log.convention);
+}
+
+static void efficiency_line(const struct spp_predict_report *answer, const struct spp_text_style *style,
                             struct spp_str *out) {
+  const struct spp_time *time = &answer->prediction->time;
   char a[32], b[32], c[32], d[32];
   struct spp_para para;
   spp_para_begin(&para, style, "efficiency", out);
@@ -64,6 +80,7 @@ static void efficiency_line(const struct spp_time *time, const struct spp_text_s
                 spp_text_percent(time->mfu_causal, a), spp_text_percent(time->mfu_full, b));
   spp_para_item(&para, SPP_TONE_PLAIN, "HFU %s %%", spp_text_percent(time->hfu, a));
   spp_para_item(&para, SPP_TONE_PLAIN, "%s TFLOP/s a GPU", spp_text_rate(time->tflops_per_gpu_causal, c));
+  log_item(answer, &para);
   spp_para_item(&para, SPP_TONE_PLAIN, "%s tok/s in all", spp_text_rate(time->tokens_per_s, d));
   if (time->usd_per_million_tokens > 0)
     spp_para_item(&para, SPP_TONE_PLAIN, "%s USD a million tokens",
@@ -118,7 +135,7 @@ void spp_text_predict(const struct spp_report *report, const struct spp_predict_
   layer_line(answer->job, &answer->prediction->memory, style, out);
   spp_text_comm_line(answer->layout, &answer->prediction->comm, style, out);
   time_line(&answer->prediction->time, style, out);
-  efficiency_line(&answer->prediction->time, style, out);
+  efficiency_line(answer, style, out);
   spp_text_epoch_line(report, answer->job, answer->prediction, style, out);
   spp_text_failures_line(report, &plan, style, out);
   spp_text_warnings(report, &plan, style, out);
