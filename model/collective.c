@@ -61,45 +61,81 @@ static double inside_s(const struct spp_gpu *gpu, const struct spp_cluster *clus
   return smaller(ring, line_s(&calib->reduce_in_switch, 0, bytes, gpu->link_bytes_per_s));
 }
 
+/* Bytes that cross one GPU's share of a boundary, and the share itself. The group has q members in each of k
+ * units; all GPUs of a unit are at it at once, each in a group of its own or this one, so q members own q
+ * shares. share: of one GPU; lone: what a single sender reaches when its neighbours are idle. */
+struct boundary {
+  double q, k, share, lone;
+};
+
+static double boundary_s(const struct spp_calib *calib, enum spp_collective op, double n,
+                         const struct boundary *b, double bytes) {
+  const struct spp_collective_fit *fit = &calib->network[op];
+  double share = b->share, crossing = bytes, rate;
+  switch (op) {
+  case SPP_ALL_TO_ALL: /* every remote rank is reached over the own share: (n-q)/n of the tensor */
+    crossing = bytes * (n - b->q) / (n - 1);
+    break;
+  case SPP_SEND_RECV: /* one pair crosses per boundary: it may use the idle shares of its neighbours, up to
+                         one NIC */
+    share = smaller(larger(b->lone, share), share * b->q);
+    break;
+  case SPP_ALL_GATHER:
+  case SPP_REDUCE_SCATTER: /* multi-rail ring: (n-1)/n of the tensor crosses each boundary over q shares */
+    share *= b->q;
+    break;
+  case SPP_ALL_REDUCE: /* reduced inside the unit first: 2 (k-1)/k of 1/q of the tensor per GPU */
+    crossing = bytes * n / (n - 1) * (b->k - 1) / b->k / b->q;
+    break;
+  case SPP_COLLECTIVE_COUNT: break;
+  }
+  rate = fit->link_share * share;
+  if (rate <= 0) return 0;
+  return (crossing + sqrt(fit->half_bytes * crossing)) / rate;
+}
+
+/* Where the group's members sit among units of `gpus` GPUs. False: all in one. */
+static bool spans(const struct spp_placement *p, int64_t gpus, int64_t stride, struct boundary *b) {
+  int64_t members = members_in(gpus, p->ranks, spp_max64(1, stride));
+  b->q = (double)members;
+  b->k = (double)spp_ceil_div(p->ranks, members);
+  return b->k > 1;
+}
+
+static double network_hops(enum spp_collective op, double units) {
+  return op == SPP_ALL_REDUCE ? 2 * log2(units) : units - 1;
+}
+
 /* Latency of a trip over the network: one message for send_recv and all-to-all, ring steps between nodes for
  * gather-like operations, a tree for all-reduce. The hop of the fit is scaled on slower fabrics by their
  * message latency. */
 static double network_latency_s(const struct spp_cluster *cluster, const struct spp_calib *calib,
-                                enum spp_collective op, const struct spp_placement *p) {
+                                enum spp_collective op, const struct spp_placement *p, int64_t stride) {
   const struct spp_collective_fit *fit = &calib->network[op];
   double message = cluster->nic_latency_s > 0 ? cluster->nic_latency_s : hop_fit_message_s;
-  double hops = op == SPP_ALL_REDUCE ? 2 * log2((double)p->domains) : (double)(p->domains - 1);
-  if (op == SPP_SEND_RECV || op == SPP_ALL_TO_ALL) return fit->a0_s + message;
-  return fit->a0_s + fit->a1_s * hops * larger(1, message / hop_fit_message_s);
+  bool alone = op == SPP_SEND_RECV || op == SPP_ALL_TO_ALL;
+  double farther = 0;
+  struct boundary b;
+  for (int i = 0; i < cluster->level_count && spans(p, cluster->levels[i].gpus, stride, &b); i++)
+    farther += cluster->levels[i].latency_s * (alone ? 1 : network_hops(op, b.k));
+  if (alone) return fit->a0_s + message + farther;
+  return fit->a0_s +
+         fit->a1_s * network_hops(op, (double)p->domains) * larger(1, message / hop_fit_message_s) + farther;
 }
 
-/* Bytes that cross one GPU's share of the NICs, and the share itself. */
+/* Every level works at once on different parts of the tensor; the slowest sets the pace. */
 static double network_s(const struct spp_cluster *cluster, const struct spp_calib *calib,
-                        enum spp_collective op, const struct spp_placement *p, double bytes) {
-  const struct spp_collective_fit *fit = &calib->network[op];
-  double n = (double)p->ranks, q = (double)p->local, k = (double)p->domains;
-  double share = cluster->nic_bytes_per_s_per_gpu, crossing = bytes, rate;
-  switch (op) {
-  case SPP_ALL_TO_ALL: /* every remote rank is reached over the own share: (n-q)/n of the tensor */
-    crossing = bytes * (n - q) / (n - 1);
-    break;
-  case SPP_SEND_RECV: /* one pair crosses per boundary: it may use the idle shares of its neighbours, up to
-                         one NIC */
-    share = smaller(larger(cluster->nic_bytes_per_s, share), share * q);
-    break;
-  case SPP_ALL_GATHER:
-  case SPP_REDUCE_SCATTER: /* multi-rail ring: (n-1)/n of the tensor crosses each node boundary over q shares
-                            */
-    share *= q;
-    break;
-  case SPP_ALL_REDUCE: /* reduced inside the node first: 2 (k-1)/k of 1/q of the tensor per GPU */
-    crossing = bytes * n / (n - 1) * (k - 1) / k / q;
-    break;
-  case SPP_COLLECTIVE_COUNT: break;
+                        enum spp_collective op, const struct spp_placement *p, int64_t stride, double bytes) {
+  double n = (double)p->ranks, spine = larger(1, cluster->spine_oversubscription);
+  struct boundary b = {(double)p->local, (double)p->domains, cluster->nic_bytes_per_s_per_gpu / spine,
+                       cluster->nic_bytes_per_s / spine};
+  double slowest = boundary_s(calib, op, n, &b, bytes);
+  for (int i = 0; i < cluster->level_count && spans(p, cluster->levels[i].gpus, stride, &b); i++) {
+    b.share = cluster->nic_bytes_per_s_per_gpu / spine / cluster->levels[i].oversubscription;
+    b.lone = cluster->nic_bytes_per_s / spine;
+    slowest = larger(slowest, boundary_s(calib, op, n, &b, bytes));
   }
-  rate = fit->link_share * share / larger(1, cluster->spine_oversubscription);
-  if (rate <= 0) return 0;
-  return (crossing + sqrt(fit->half_bytes * crossing)) / rate;
+  return slowest;
 }
 
 double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
@@ -112,9 +148,15 @@ double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *clu
   if (p.domains <= 1) return inside_s(gpu, cluster, calib, op, &p, sent_bytes);
   if (op == SPP_ALL_TO_ALL) inside_bytes *= (double)(p.local - 1) / (double)(ranks - 1);
   inside = op == SPP_SEND_RECV ? 0 : inside_s(gpu, cluster, calib, op, &p, inside_bytes);
-  /* The two levels work at once on different parts of the tensor; the slower one sets the pace. */
-  return network_latency_s(cluster, calib, op, &p) +
-         larger(inside, network_s(cluster, calib, op, &p, sent_bytes));
+  /* The links inside work at once with the network, on other parts of the tensor. */
+  return network_latency_s(cluster, calib, op, &p, stride) +
+         larger(inside, network_s(cluster, calib, op, &p, stride, sent_bytes));
+}
+
+/* Of `whole` bytes of copies, `copies` a token, spread evenly over k units: those that reach another unit,
+ * each token once a unit. */
+static double crossing_copies(double whole, double k, double copies) {
+  return whole / copies * (k - 1) * (1 - pow(1 - 1 / k, copies));
 }
 
 double spp_relayed_exchange_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
@@ -124,14 +166,16 @@ double spp_relayed_exchange_s(const struct spp_gpu *gpu, const struct spp_cluste
   spp_placement_resolve(gpu, cluster, ranks, stride, &p);
   if (p.domains <= 1 || copies <= 1 || sent_bytes <= 0)
     return spp_collective_s(gpu, cluster, calib, SPP_ALL_TO_ALL, ranks, stride, sent_bytes);
-  double k = (double)p.domains, q = (double)p.local, n = (double)p.ranks;
+  double q = (double)p.local, n = (double)p.ranks;
   double whole = sent_bytes * n / (n - 1); /* every routed copy, those that stay included */
-  double crossing = whole / copies * (k - 1) * (1 - pow(1 - 1 / k, copies));
   double inside = inside_s(gpu, cluster, calib, SPP_ALL_TO_ALL, &p, whole * (q - 1) / q);
   /* Each crossing copy uses the share of its sender, as ring traffic between nodes does. */
-  const struct spp_collective_fit *fit = &calib->network[SPP_ALL_GATHER];
-  double rate =
-      fit->link_share * cluster->nic_bytes_per_s_per_gpu / larger(1, cluster->spine_oversubscription);
-  return network_latency_s(cluster, calib, SPP_ALL_TO_ALL, &p) +
-         larger(inside, rate > 0 ? crossing / rate : 0);
+  double rate = calib->network[SPP_ALL_GATHER].link_share * cluster->nic_bytes_per_s_per_gpu /
+                larger(1, cluster->spine_oversubscription);
+  double slowest = larger(inside, rate > 0 ? crossing_copies(whole, (double)p.domains, copies) / rate : 0);
+  struct boundary b;
+  for (int i = 0; i < cluster->level_count && spans(&p, cluster->levels[i].gpus, stride, &b) && rate > 0; i++)
+    slowest =
+        larger(slowest, crossing_copies(whole, b.k, copies) * cluster->levels[i].oversubscription / rate);
+  return network_latency_s(cluster, calib, SPP_ALL_TO_ALL, &p, stride) + slowest;
 }

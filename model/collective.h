@@ -1,7 +1,8 @@
-/* Time of one collective over a two-level machine: GPUs on a fast link (or PCIe) inside a domain, NICs
- * between domains. Form inside: t = a0 + a1 (n-1) + V/B (1 + sqrt(V0/V)), fitted on nccl-tests tables
- * (ai-dynamo/aiconfigurator). Between nodes: the NIC term of the hierarchical algorithm of NVIDIA/nccl
- * src/graph/tuning.cc, each GPU owning its share of the node's NICs. */
+/* Time of one collective: GPUs on a fast link (or PCIe) inside a domain, NICs between domains, and, where the
+ * cluster has them, wider units with less bandwidth between them (rail groups, pods). Form inside: t = a0 +
+ * a1 (n-1) + V/B (1 + sqrt(V0/V)), fitted on nccl-tests tables (ai-dynamo/aiconfigurator). Between nodes: the
+ * NIC term of the hierarchical algorithm of NVIDIA/nccl src/graph/tuning.cc, each GPU owning its share of the
+ * node's NICs. */
 #ifndef SPP_MODEL_COLLECTIVE_H
 #define SPP_MODEL_COLLECTIVE_H
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/num.h"
 #include "model/catalog.h"
 
 static const struct spp_catalog gpus = {"gpus", "GPU", NULL};
@@ -123,6 +124,34 @@ static enum spp_fabric fabric(struct reader *r) {
   return SPP_FABRIC_PCIE;
 }
 
+/* [{"unit": "pod", "gpus": 3072, "oversubscription": 7, "latency_s": 0}] */
+static void read_levels(struct reader *r, struct spp_cluster *c) {
+  struct spp_json list = spp_json_get(r->root, "levels");
+  int64_t below = spp_max64(c->gpus_per_node, c->domain_gpus);
+  if (r->status != SPP_OK || spp_json_kind(list) == SPP_JSON_ABSENT) return;
+  r->status = spp_json_expect(list, SPP_JSON_ARRAY, r->diag);
+  if (r->status == SPP_OK && spp_json_size(list) > SPP_MAX_NETWORK_LEVELS)
+    r->status = spp_json_refuse(list, "join the narrowest", r->diag, "more than %d levels",
+                                (int)SPP_MAX_NETWORK_LEVELS);
+  for (int i = 0; r->status == SPP_OK && i < spp_json_size(list); i++) {
+    struct spp_network_level *level = &c->levels[c->level_count++];
+    struct reader one = {spp_json_at(list, i), r->diag,
+                         spp_json_expect(spp_json_at(list, i), SPP_JSON_OBJECT, r->diag)};
+    text(&one, "unit", "unit", level->name, sizeof level->name);
+    level->gpus = whole(&one, "gpus", 1, INT64_C(1) << 30, -1);
+    if (one.status == SPP_OK)
+      one.status = spp_json_real_or(spp_json_get(one.root, "oversubscription"), 1, 1000, 1,
+                                    &level->oversubscription, r->diag);
+    level->latency_s = rate(&one, "latency_s", 1, false);
+    if (one.status == SPP_OK && (level->gpus <= below || level->gpus % below))
+      one.status =
+          spp_json_refuse(spp_json_get(one.root, "gpus"), "narrow to wide, each a multiple of the last",
+                          r->diag, "not a whole number of units of %lld GPUs", (long long)below);
+    below = level->gpus;
+    r->status = one.status;
+  }
+}
+
 static void read_cluster(struct reader *r, const char *entry, struct spp_cluster *c) {
   struct spp_json nvls = spp_json_get(r->root, "in_switch_reduction");
   struct spp_json spine = spp_json_get(r->root, "spine_oversubscription");
@@ -145,6 +174,7 @@ static void read_cluster(struct reader *r, const char *entry, struct spp_cluster
   if (r->status == SPP_OK)
     r->status = spp_json_real_or(spine, 1, 1000, 1, &c->spine_oversubscription, r->diag);
   if (r->status == SPP_OK) r->status = spp_json_bool_or(nvls, false, &c->in_switch_reduction, r->diag);
+  read_levels(r, c);
 }
 
 /* Find and open; *entry is the name, or the file when a file was named. */

@@ -1,4 +1,5 @@
-/* GPUs and the machines they sit in. Plain bytes, bytes/s and FLOP/s; unknown figures are 0 and said so by the loader. */
+/* GPUs and the machines they sit in. Plain bytes, bytes/s and FLOP/s; unknown figures are 0 and said so by
+ * the loader. */
 #ifndef SPP_MODEL_HW_H
 #define SPP_MODEL_HW_H
 
@@ -25,21 +26,31 @@ const char *spp_dtype_name(enum spp_dtype dtype);
 int64_t spp_dtype_bytes(enum spp_dtype dtype);
 
 struct spp_gpu {
-  char name[48];        /* "h100-80gb" */
-  char display[64];     /* "H100-80GB SXM" */
-  char calib[48];       /* configs/calib file with its kernel constants; empty = datasheet ratios */
+  char name[48];          /* "h100-80gb" */
+  char display[64];       /* "H100-80GB SXM" */
+  char calib[48];         /* configs/calib file with its kernel constants; empty = datasheet ratios */
   int64_t capacity_bytes; /* what the driver lets a process see (torch total_memory) */
   int64_t nominal_bytes;
   double memory_bytes_per_s;
   double flops_per_s[SPP_DTYPE_COUNT]; /* dense peak; 0 = not supported */
-  double link_bytes_per_s; /* GPU-to-GPU, one direction: NVLink/xGMI, else PCIe */
-  double pcie_bytes_per_s; /* host link, one direction */
-  double power_w;          /* board power limit; 0 = unknown */
-  bool has_fast_link;      /* NVLink, xGMI, HCCS */
+  double link_bytes_per_s;             /* GPU-to-GPU, one direction: NVLink/xGMI, else PCIe */
+  double pcie_bytes_per_s;             /* host link, one direction */
+  double power_w;                      /* board power limit; 0 = unknown */
+  bool has_fast_link;                  /* NVLink, xGMI, HCCS */
   int sms;
   int compute_capability; /* 90 = sm_90; 0 for others */
   double usd_per_hour;    /* 0 = unknown */
   char default_cluster[48];
+};
+
+/* Networks above the one between nodes: units of `gpus` GPUs with all their bandwidth inside, and less
+ * between them. */
+enum { SPP_MAX_NETWORK_LEVELS = 4 };
+struct spp_network_level {
+  char name[32];           /* of the unit: "rail group", "pod" */
+  int64_t gpus;            /* in one unit; each level's a multiple of the level below */
+  double oversubscription; /* bandwidth into a unit over bandwidth out of it, 1 or more */
+  double latency_s;        /* what a message between units takes longer */
 };
 
 enum spp_fabric { SPP_FABRIC_SWITCH, SPP_FABRIC_PAIRS, SPP_FABRIC_PCIE };
@@ -48,27 +59,32 @@ struct spp_cluster {
   char display[96];
   int64_t gpus_per_node; /* NVLink domain that shares host memory; NVL72 counts domain_gpus apart */
   int64_t domain_gpus;   /* GPUs that reach each other over the fast fabric */
-  enum spp_fabric fabric;  /* pairs: bridged twos, PCIe between them; pcie: the bridges a card could have are not there */
-  double link_bytes_per_s; /* what a pair of peers reaches on this machine; 0 = the GPU's own link (PCIe: its PCIe) */
+  enum spp_fabric
+      fabric; /* pairs: bridged twos, PCIe between them; pcie: the bridges a card could have are not there */
+  double link_bytes_per_s; /* what a pair of peers reaches on this machine; 0 = the GPU's own link (PCIe: its
+                              PCIe) */
   int64_t nics_per_node;
   double nic_bytes_per_s;         /* one NIC, one direction */
   double nic_bytes_per_s_per_gpu; /* share of one GPU when all send */
   double nic_latency_s, link_latency_s;
   int64_t host_bytes; /* RAM of a node usable for offload */
   double host_memory_bytes_per_s;
-  double host_flops_per_s;      /* CPU Adam is memory bound; 0 = unknown */
-  double spine_oversubscription; /* 1 = full bisection */
-  bool in_switch_reduction;     /* NVLS / SHARP inside the domain */
+  double host_flops_per_s;                                 /* CPU Adam is memory bound; 0 = unknown */
+  double spine_oversubscription;                           /* 1 = full bisection */
+  bool in_switch_reduction;                                /* NVLS / SHARP inside the domain */
+  struct spp_network_level levels[SPP_MAX_NETWORK_LEVELS]; /* narrow to wide */
+  int level_count;
 };
 
-enum spp_status spp_gpu_load(const char *config_dir, const char *name, struct spp_arena *arena, const struct spp_gpu **gpu,
-                             struct spp_diag *diag);
+enum spp_status spp_gpu_load(const char *config_dir, const char *name, struct spp_arena *arena,
+                             const struct spp_gpu **gpu, struct spp_diag *diag);
 /* `name` may be a name in configs/clusters or a file. NULL or "" = the GPU's default cluster; only then is
  * `gpu` read. */
-enum spp_status spp_cluster_load(const char *config_dir, const char *name, const struct spp_gpu *gpu, struct spp_arena *arena,
-                                 const struct spp_cluster **cluster, struct spp_diag *diag);
-enum spp_status spp_gpu_list(const char *config_dir, struct spp_arena *arena, const char *const **names, int *count,
-                             struct spp_diag *diag);
-enum spp_status spp_cluster_list(const char *config_dir, struct spp_arena *arena, const char *const **names, int *count,
+enum spp_status spp_cluster_load(const char *config_dir, const char *name, const struct spp_gpu *gpu,
+                                 struct spp_arena *arena, const struct spp_cluster **cluster,
                                  struct spp_diag *diag);
+enum spp_status spp_gpu_list(const char *config_dir, struct spp_arena *arena, const char *const **names,
+                             int *count, struct spp_diag *diag);
+enum spp_status spp_cluster_list(const char *config_dir, struct spp_arena *arena, const char *const **names,
+                                 int *count, struct spp_diag *diag);
 #endif

@@ -207,8 +207,94 @@ static void slow_pairs_slow_every_operation(void **state) {
   }
 }
 
+/* ---- pods ---- */
+
+static struct spp_cluster podded(int64_t gpus, double oversubscription) {
+  struct spp_cluster cluster = switched_cluster(50e9, true);
+  cluster.levels[0] = (struct spp_network_level){.gpus = gpus, .oversubscription = oversubscription};
+  cluster.level_count = 1;
+  return cluster;
+}
+
+static void full_bisection_between_pods_is_a_flat_network(void **state) {
+  static const struct {
+    int64_t ranks, stride;
+  } groups[] = {{16, 1}, {128, 1}, {128, 8}, {16, 64}, {1024, 8}, {2, 4096}};
+  struct spp_gpu gpu = h100_gpu();
+  struct spp_calib calib = shipped_calib(&gpu);
+  struct spp_cluster flat = switched_cluster(50e9, true), pods = podded(64, 1);
+  (void)state;
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+    for (int op = 0; op < SPP_COLLECTIVE_COUNT; op++)
+      expect_rel(spp_collective_s(&gpu, &pods, &calib, (enum spp_collective)op, groups[i].ranks,
+                                  groups[i].stride, 1e8),
+                 spp_collective_s(&gpu, &flat, &calib, (enum spp_collective)op, groups[i].ranks,
+                                  groups[i].stride, 1e8),
+                 0);
+}
+
+/* Pods of 64 GPUs, 1:7 between them, NICs of 45 GB/s each: 6.43 GB/s a GPU into another pod. */
+static void a_thin_spine_costs_what_crosses_it(void **state) {
+  struct spp_gpu gpu = h100_gpu();
+  struct spp_cluster pods = podded(64, 7), flat = switched_cluster(50e9, true);
+  struct spp_calib calib = ideal_calib();
+  (void)state;
+  pods.nic_latency_s = flat.nic_latency_s = 1e-12;
+  /* a pipeline hop between pods: 1e9 / 6.43e9 */
+  expect_rel(spp_collective_s(&gpu, &pods, &calib, SPP_SEND_RECV, 2, 64, 1e9), 0.15556, 1e-4);
+  /* an all-to-all over two pods: half of a 1e9 tensor crosses */
+  expect_rel(spp_collective_s(&gpu, &pods, &calib, SPP_ALL_TO_ALL, 128, 1, 1e9 * 127 / 128), 0.077778, 1e-4);
+  /* a gather over all 128: 64 members own 64/7 shares of the way out, more than the 8 of a node */
+  expect_rel(spp_collective_s(&gpu, &pods, &calib, SPP_ALL_GATHER, 128, 1, 1e9),
+             spp_collective_s(&gpu, &flat, &calib, SPP_ALL_GATHER, 128, 1, 1e9), 0);
+  /* one member in each of 4 pods: each share is 1/7 */
+  expect_rel(spp_collective_s(&gpu, &pods, &calib, SPP_ALL_GATHER, 4, 64, 1e9), 0.15556, 1e-4);
+  /* inside a pod nothing changes */
+  expect_rel(spp_collective_s(&gpu, &pods, &calib, SPP_ALL_TO_ALL, 64, 1, 1e9),
+             spp_collective_s(&gpu, &flat, &calib, SPP_ALL_TO_ALL, 64, 1, 1e9), 0);
+}
+
+static void a_thinner_spine_is_never_faster(void **state) {
+  struct spp_gpu gpu = h100_gpu();
+  struct spp_calib calib = shipped_calib(&gpu);
+  (void)state;
+  for (int op = 0; op < SPP_COLLECTIVE_COUNT; op++)
+    for (int64_t stride = 1; stride <= 4096; stride *= 8) {
+      double before = 0;
+      for (double over = 1; over < 20; over *= 1.5) {
+        struct spp_cluster pods = podded(512, over);
+        double now = spp_collective_s(&gpu, &pods, &calib, (enum spp_collective)op, 64, stride, 1e8);
+        expect_true(now >= before);
+        before = now;
+      }
+      struct spp_cluster pods = podded(512, 7);
+      double relayed = spp_relayed_exchange_s(&gpu, &pods, &calib, 64, stride, 1e8, 8);
+      pods.levels[0].oversubscription = 1;
+      expect_true(relayed >= spp_relayed_exchange_s(&gpu, &pods, &calib, 64, stride, 1e8, 8));
+    }
+}
+
+/* A message between pods takes the extra latency once, a ring over four pods three times. */
+static void a_far_unit_takes_longer_to_reach(void **state) {
+  struct spp_gpu gpu = h100_gpu();
+  struct spp_calib calib = shipped_calib(&gpu);
+  struct spp_cluster near = podded(64, 1), far = near;
+  (void)state;
+  far.levels[0].latency_s = 1e-3;
+  expect_rel(spp_collective_s(&gpu, &far, &calib, SPP_SEND_RECV, 2, 64, 1e6) -
+                 spp_collective_s(&gpu, &near, &calib, SPP_SEND_RECV, 2, 64, 1e6),
+             1e-3, 1e-9);
+  expect_rel(spp_collective_s(&gpu, &far, &calib, SPP_ALL_GATHER, 256, 1, 1e6) -
+                 spp_collective_s(&gpu, &near, &calib, SPP_ALL_GATHER, 256, 1, 1e6),
+             3e-3, 1e-9);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(full_bisection_between_pods_is_a_flat_network),
+      cmocka_unit_test(a_thin_spine_costs_what_crosses_it),
+      cmocka_unit_test(a_thinner_spine_is_never_faster),
+      cmocka_unit_test(a_far_unit_takes_longer_to_reach),
       cmocka_unit_test(large_messages_reach_the_measured_bus_bandwidth),
       cmocka_unit_test(small_messages_cost_the_measured_floor),
       cmocka_unit_test(all_to_all_over_two_nodes_is_bound_by_the_nic),

@@ -125,6 +125,23 @@ static void every_figure_names_its_source(void **state) {
   }
 }
 
+/* arXiv 2407.21783, section 3.3.1: pods of 3,072 GPUs, 1:7 between them. */
+static void a_cluster_may_have_pods(void **state) {
+  struct spp_arena arena;
+  struct spp_diag diag;
+  const struct spp_cluster *c = NULL;
+  (void)state;
+  spp_arena_init(&arena);
+  expect_status(spp_cluster_load(CONFIGS, "h100-llama3", NULL, &arena, &c, &diag), SPP_OK, &diag);
+  expect_i64(c->level_count, 1);
+  expect_str(c->levels[0].name, "pod");
+  expect_i64(c->levels[0].gpus, 3072);
+  expect_rel(c->levels[0].oversubscription, 7, 0);
+  expect_status(spp_cluster_load(CONFIGS, "h100-sxm", NULL, &arena, &c, &diag), SPP_OK, &diag);
+  expect_i64(c->level_count, 0);
+  spp_arena_free(&arena);
+}
+
 static void names_of_people_resolve_and_ambiguous_ones_list_candidates(void **state) {
   (void)state;
   struct spp_arena arena;
@@ -191,6 +208,11 @@ static enum spp_status load_text(const char *text, bool cluster, struct spp_diag
 
 #define GPU_START "{\"capacity_bytes\":80000000000,\"memory_bytes_per_s\":1e12,\"pcie_bytes_per_s\":3e10"
 
+#define CLUSTER_START                                                                                        \
+  "{\"gpus_per_node\":8,\"fabric\":\"switch\",\"nics_per_node\":8,\"nic_bytes_per_s\":5e10,"                 \
+  "\"nic_latency_s\":1e-5,\"link_latency_s\":1e-6,\"host_bytes\":1000000000000,"                             \
+  "\"host_memory_bytes_per_s\":1e11"
+
 static void a_bad_file_is_refused_with_its_path(void **state) {
   (void)state;
   static const struct {
@@ -208,6 +230,15 @@ static void a_bad_file_is_refused_with_its_path(void **state) {
       {"{}", "$.gpus_per_node", true},
       {"{\"gpus_per_node\":0}", "$.gpus_per_node", true},
       {"{\"gpus_per_node\":8,\"fabric\":\"ring\"}", "$.fabric", true},
+      {CLUSTER_START ",\"levels\":{}}", "$.levels", true},
+      {CLUSTER_START ",\"levels\":[7]}", "$.levels[0]", true},
+      {CLUSTER_START ",\"levels\":[{}]}", "$.levels[0].gpus", true},
+      {CLUSTER_START ",\"levels\":[{\"gpus\":12}]}", "$.levels[0].gpus", true}, /* one and a half nodes */
+      {CLUSTER_START ",\"levels\":[{\"gpus\":64},{\"gpus\":64}]}", "$.levels[1].gpus", true},
+      {CLUSTER_START ",\"levels\":[{\"gpus\":64,\"oversubscription\":0.5}]}", "$.levels[0].oversubscription",
+       true},
+      {CLUSTER_START ",\"levels\":[{\"gpus\":16},{\"gpus\":32},{\"gpus\":64},{\"gpus\":128},{\"gpus\":256}]}",
+       "$.levels", true},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct spp_diag diag;
@@ -229,6 +260,7 @@ int main(void) {
       cmocka_unit_test(well_known_gpus_have_their_datasheet_figures),
       cmocka_unit_test(every_gpu_is_sane_and_has_a_machine),
       cmocka_unit_test(every_cluster_is_sane),
+      cmocka_unit_test(a_cluster_may_have_pods),
       cmocka_unit_test(every_figure_names_its_source),
       cmocka_unit_test(names_of_people_resolve_and_ambiguous_ones_list_candidates),
       cmocka_unit_test(every_alias_of_a_gpu_or_cluster_leads_somewhere),
