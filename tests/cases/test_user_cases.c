@@ -1,6 +1,7 @@
 /* Public threads with known outcomes, as jobs. Ids and sources: docs/cases.md. */
 #include <stdlib.h>
 
+#include "model/launch.h"
 #include "tests/cases/job_text.h"
 
 /* Quantities a case speaks of, in bytes unless the name says otherwise. */
@@ -34,6 +35,12 @@ static double states(const struct text_job *t) {
 }
 static double step_s(const struct text_job *t) {
   return t->prediction.time.step_s;
+}
+static double load(const struct text_job *t) {
+  return (double)t->prediction.memory.phase_bytes[SPP_PHASE_LOAD];
+}
+static double ulysses(const struct text_job *t) {
+  return (double)t->layout.ulysses;
 }
 static double samples_per_pass(const struct text_job *t) {
   return (double)(t->layout.dp * t->layout.micro_batch);
@@ -81,10 +88,17 @@ static const struct {
      fp32_logits, 3.914 * GIB},
     {"U057", "model=qwen3-8b framework=fsdp2 seq=128k gpus=1 recompute=full", all_checkpoints, 36 * GIB},
     {"U064", "model=llama2-7b framework=axolotl seq=2999 gpus=4 sp_kind=ring ring=4", padded_tokens, 3000},
-    {"U073", "model=qwen3-30b-a3b framework=megatron-lm gpu=h20-96gb seq=25k gpus=8 zero=1 ep=8", fp32_logits,
-     4.0 * 25600 * 152064},
-    {"U085", "model=gemma3-12b framework=fsdp2 seq=14000 gpus=1 method=lora", fp32_logits,
-     4.0 * 14000 * 262208},
+    /* 13.7 GiB per fp32 copy */
+    {"U085", "model=gemma3-12b framework=fsdp2 seq=14000 gpus=1 method=lora", fp32_logits, 13.7 * GIB},
+    /* the thread names no model; 48 layers of 4 KV heads of 128 in one byte give its 49,152 bytes a token
+       twice over */
+    {"U094 needed", "model=qwen3-30b-a3b framework=vllm seq=221000 gpus=1 mode=infer kv_dtype=fp8", kv_cache,
+     10.12 * GIB},
+    {"U094 available", "model=qwen3-30b-a3b framework=vllm seq=230528 gpus=1 mode=infer kv_dtype=fp8",
+     kv_cache, 10.55 * GIB},
+    /* 4 KV heads and SP 6: Ulysses 2 x ring 3 */
+    {"U021 split", "model=qwen3-30b-a3b framework=ms-swift seq=12000 gpus=6 sp=6 packing=true zero=3",
+     ulysses, 2},
     {"U093", "model=qwen3-coder-30b-a3b framework=vllm seq=262144 gpus=1 mode=infer", kv_cache, 24.0 * GIB},
     /* the estimator's 2 + 18/N bytes a parameter with N = 8 (DeepSpeed PR 5099): resident 2 + 14/8, the
      * step's fp32 gradient copy 4/8 apart */
@@ -115,6 +129,11 @@ static const struct {
      "lora_rank=32 zero=3 "
      "offload=optimizer+params",
      0, false},
+    {"U005 SP 4",
+     "model=qwen2.5-7b framework=llama-factory gpu=a100-80gb seq=32k gpus=64 mode=dpo method=lora "
+     "lora_rank=32 zero=3 "
+     "offload=optimizer+params ulysses=4",
+     0, true},
     {"U006 fused",
      "model=qwen2-7b framework=llama-factory gpu=a800-80gb seq=32k gpus=8 method=lora zero=3 loss=fused "
      "offload=optimizer+params",
@@ -161,6 +180,8 @@ static const struct {
      false},
     {"U105", "model=llama2-70b framework=hf-deepspeed gpu=a100-40gb seq=2048 gpus=8 method=qlora zero=2", 0,
      false},
+    {"U105 zero3",
+     "model=llama2-70b framework=hf-deepspeed gpu=a100-40gb seq=2048 gpus=8 method=qlora zero=3", 0, true},
 };
 
 static void verdicts_are_right(void **state) {
@@ -228,6 +249,16 @@ static const struct {
      "model=glm-4.5-air framework=megatron-lm gpu=h200-141gb seq=64k gpus=8 sp_kind=ulysses ulysses=4 ep=8 "
      "micro_batch=1",
      peak, 0.93, 1.07},
+    /* 64 GPUs hold the logits that 8 hold */
+    {"U005 DP",
+     "model=qwen2.5-7b framework=llama-factory gpu=a100-80gb seq=32k gpus=64 mode=dpo method=lora "
+     "lora_rank=32 zero=3",
+     "model=qwen2.5-7b framework=llama-factory gpu=a100-80gb seq=32k gpus=8 mode=dpo method=lora "
+     "lora_rank=32 zero=3",
+     logits, 1, 1},
+    /* what a load that is not sharded asks of each of two GPUs */
+    {"U079 load", "model=qwen2.5-32b framework=deepspeed seq=8192 gpus=2 zero=2 ulysses=2",
+     "model=qwen2.5-32b framework=deepspeed seq=8192 gpus=2 zero=3 ulysses=2", load, 1.7, 2.1},
     {"U018", "model=qwen3-8b framework=ms-swift seq=32k gpus=4 sp=4 packing=true zero=3",
      "model=qwen3-14b framework=ms-swift seq=32k gpus=4 sp=4 packing=true zero=3", device, 0, 0.99},
     {"U021", "model=qwen3-30b-a3b framework=ms-swift gpu=h100-80gb seq=12000 gpus=8 sp=4 zero=3 mode=grpo",
@@ -275,6 +306,9 @@ static const struct {
      8},
     {"U108", "model=qwen3-1.7b framework=fsdp2 seq=8192 gpus=1 loss=chunked",
      "model=qwen3-1.7b framework=fsdp2 seq=8192 gpus=1", logits, 0, 0.5},
+    /* a third less in all; neither length nor GPUs are stated */
+    {"U108 peak", "model=qwen3-1.7b framework=fsdp2 seq=8192 gpus=1 loss=chunked",
+     "model=qwen3-1.7b framework=fsdp2 seq=8192 gpus=1", peak, 0.55, 0.8},
     {"U110",
      "model=qwen2.5-vl-7b framework=ms-swift gpu=a40-48gb seq=1024 gpus=4 zero=3 vision_trainable=true",
      "model=qwen2.5-vl-7b framework=ms-swift gpu=a40-48gb seq=1024 gpus=4 zero=3 vision_trainable=false",
@@ -306,6 +340,55 @@ static void eager_activations_without_recompute_are_those_of_the_thread(void **s
   text_job_free(t);
 }
 
+/* U087: "about 24 GB" at 4,096 tokens, on a card of 24. */
+static void a_lora_run_at_the_edge_of_its_card_takes_what_was_reported(void **state) {
+  (void)state;
+  struct text_job *t =
+      text_job_run("model=llama3-8b framework=fsdp2 gpu=rtx-4090 seq=4096 gpus=1 method=lora zero=0", 0);
+  expect_in(peak(t), 22e9, 26e9);
+  text_job_free(t);
+}
+
+/* What the reader of a thread would have needed in his command. U042: no dense mask from the data loader.
+ * U099, U002: verl multiplies its budget by SP, so 40,960 tokens at SP 2 are 20,480 a GPU. */
+static void commands_hold_what_the_threads_missed(void **state) {
+  static const struct {
+    const char *id, *job, *has;
+  } rows[] = {
+      {"U042", "model=gpt2-xl framework=megatron-lm gpu=a100-80gb seq=128k gpus=4 sp_kind=ring ring=4",
+       "--no-create-attention-mask-in-dataloader"},
+      {"U099", "model=qwen3-4b framework=verl seq=40960 gpus=2 ulysses=2",
+       "data.max_token_len_per_gpu=20480"},
+      {"U030", "model=llama3.1-8b framework=ms-swift seq=45000 gpus=6 sp=6 method=lora packing=true",
+       "--packing true"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct text_job *t = text_job_run(rows[i].job, 0);
+    struct spp_str command;
+    spp_str_init(&command);
+    spp_framework_launch(&t->job, &t->layout, &command);
+    expect_note("%s: %s", rows[i].id, rows[i].job);
+    expect_has(spp_str_text(&command), rows[i].has);
+    spp_str_free(&command);
+    text_job_free(t);
+  }
+}
+
+/* U045: an estimate of MoE activations needs the routed terms on their own, growing with the experts of a
+ * token. */
+static void routed_experts_stand_apart_in_the_ledger(void **state) {
+  (void)state;
+  struct text_job *t =
+      text_job_run("model=qwen3-30b-a3b framework=megatron-lm seq=4096 gpus=8 ep=8 recompute=none", 0);
+  int64_t routed = 0;
+  for (int i = 0; i < t->ledger.count; i++)
+    if (strncmp(t->ledger.entries[i].tensor->name, "experts", 7) == 0) routed += t->ledger.entries[i].bytes;
+  /* 48 layers x 4,096 tokens x 8 experts: input 2,048 wide, both products of 768, their product, in 16 bit */
+  expect_true(routed >= INT64_C(48) * 4096 * 8 * 2 * (2048 + 2 * 768 + 768));
+  text_job_free(t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sizes_are_within_one_percent),
@@ -313,6 +396,9 @@ int main(void) {
       cmocka_unit_test(rules_refuse_what_the_frameworks_refuse),
       cmocka_unit_test(orders_and_ratios_hold),
       cmocka_unit_test(eager_activations_without_recompute_are_those_of_the_thread),
+      cmocka_unit_test(a_lora_run_at_the_edge_of_its_card_takes_what_was_reported),
+      cmocka_unit_test(commands_hold_what_the_threads_missed),
+      cmocka_unit_test(routed_experts_stand_apart_in_the_ledger),
   };
   return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
