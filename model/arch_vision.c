@@ -93,6 +93,8 @@ static void read_llama4(struct spp_arch_reader *r, struct spp_json config, struc
 void spp_arch_read_vision(struct spp_arch_reader *r) {
   struct spp_json config = spp_json_get(r->root, "vision_config");
   bool given = spp_json_kind(config) == SPP_JSON_OBJECT;
+  if (spp_json_kind(spp_json_get(r->root, "audio_config")) == SPP_JSON_OBJECT)
+    spp_arch_note(r->arch, "the audio tower of %.40s is not described and not counted", r->arch->model_type);
   if (r->family->vision == SPP_VISION_NONE) {
     if (given)
       spp_arch_note(r->arch, "the vision tower of %.40s is not described: language model only",

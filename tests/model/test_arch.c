@@ -305,8 +305,14 @@ static void an_undescribed_tower_is_named(void **state) {
                       &arena, &a, &diag),
                 SPP_OK, &diag);
   expect_i64(a->note_count, 1);
-  expect_has(a->notes[0], "tower");
+  expect_has(a->notes[0], "vision tower");
   expect_true(a->vision.kind == SPP_VISION_NONE);
+  expect_status(parse("{\"model_type\":\"qwen3\",\"text_config\":{" USUAL
+                      "},\"audio_config\":{\"d_model\":8}}",
+                      &arena, &a, &diag),
+                SPP_OK, &diag);
+  expect_i64(a->note_count, 1);
+  expect_has(a->notes[0], "audio tower");
   spp_arena_free(&arena);
 }
 
