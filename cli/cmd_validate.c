@@ -19,7 +19,7 @@ static bool names_layout(const struct spp_cli *cli) {
   for (int i = 0; i < spp_option_count; i++)
     if (spp_options[i].layout && cli->set_by[i] == SPP_SET_BY_FLAG) return true;
   return cli->args.ranks > 0 || cli->args.model || cli->args.spec.seq_tokens > 0 ||
-         cli->args.spec.global_batch > 0 || cli->args.doc_lengths;
+         cli->args.spec.global_batch > 0 || cli->args.doc_lengths || cli->args.spec.dtype != SPP_UNSET;
 }
 
 static int64_t or_one(int64_t degree) {
@@ -78,7 +78,7 @@ static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framewo
   if (spec->gpus > SPP_EXEC_MAX_RANKS)
     return spp_diag_set(diag, SPP_ERR_USAGE, NULL, "choose smaller degrees",
                         "%lld ranks: at most %d are possible", (long long)spec->gpus, SPP_EXEC_MAX_RANKS);
-  spec->dtype = SPP_DTYPE_FP32;
+  if (spec->dtype == SPP_UNSET) spec->dtype = SPP_DTYPE_FP32;
   if (spec->seq_tokens <= 0) spec->seq_tokens = spp_round_up(SEQ_DEFAULT, unit);
   if (spec->global_batch <= 0) spec->global_batch = default_batch(&args->request, spec->gpus, sp);
   if ((status = spp_setup_documents(cli, args, diag)) != SPP_OK) return status;
@@ -88,6 +88,7 @@ static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framewo
   const struct spp_exec_setting setting = {.arch = spec->arch,
                                            .layout = layout,
                                            .seq_tokens = spec->seq_tokens,
+                                           .dtype = job.dtype,
                                            .doc_lengths = spec->documents.lengths,
                                            .doc_count = spec->documents.count};
   prepare(p, name, &setting, args->steps);

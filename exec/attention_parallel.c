@@ -69,12 +69,16 @@ static int64_t me(const struct spp_attention *a) {
 }
 
 /* The kernels take void pointers that they only read where the row is an input. */
-static struct spp_rows rows_of(const struct spp_attention *a, const float *data, int64_t heads) {
+static struct spp_rows rows_in(const struct spp_attention *a, const void *data, int64_t heads,
+                               enum spp_storage storage) {
   union {
-    const float *read;
+    const void *read;
     void *any;
   } pointer = {.read = data};
-  return (struct spp_rows){pointer.any, heads * a->head_dim, SPP_STORE_F32};
+  return (struct spp_rows){pointer.any, heads * a->head_dim, storage};
+}
+static struct spp_rows rows_of(const struct spp_attention *a, const void *data, int64_t heads) {
+  return rows_in(a, data, heads, a->store);
 }
 static struct spp_row_stats stats_of(const struct spp_attention *a, const float *data) {
   union {
@@ -103,15 +107,15 @@ static enum spp_status workspace(struct spp_rank *rank, int64_t bytes, void **wo
 }
 
 enum spp_status spp_attention_block_forward(struct spp_rank *rank, const struct spp_attention *a,
-                                            const float *q, const struct spp_kv_block *block, float *out,
-                                            float *lse) {
+                                            const void *q, const struct spp_kv_block *block,
+                                            const struct spp_block_result *result) {
   const struct spp_attn_forward call = {.shape = shape_of(a, block),
                                         .options = {.threads = rank->threads},
                                         .q = rows_of(a, q, a->heads_here),
                                         .k = rows_of(a, block->k, a->kv_heads_here),
                                         .v = rows_of(a, block->v, a->kv_heads_here),
-                                        .out = rows_of(a, out, a->heads_here),
-                                        .lse = stats_of(a, lse)};
+                                        .out = rows_in(a, result->out, a->heads_here, result->storage),
+                                        .lse = stats_of(a, result->lse)};
   void *work = NULL;
   SPP_TRY(workspace(rank, spp_attn_forward_workspace_bytes(rank->kernels, &call), &work));
   SPP_TRY(spp_attn_forward(rank->kernels, &call, work, rank->diag));
@@ -130,9 +134,9 @@ enum spp_status spp_attention_block_backward(struct spp_rank *rank, const struct
                                          .dout = rows_of(a, b->dout, a->heads_here),
                                          .lse = stats_of(a, b->lse),
                                          .delta = stats_of(a, b->delta),
-                                         .dq = rows_of(a, b->dq, a->heads_here),
-                                         .dk = rows_of(a, b->dkv.k, a->kv_heads_here),
-                                         .dv = rows_of(a, b->dkv.v, a->kv_heads_here)};
+                                         .dq = rows_in(a, b->dq, a->heads_here, b->storage),
+                                         .dk = rows_in(a, b->dkv.k, a->kv_heads_here, b->storage),
+                                         .dv = rows_in(a, b->dkv.v, a->kv_heads_here, b->storage)};
   void *work = NULL;
   SPP_TRY(workspace(rank, spp_attn_backward_workspace_bytes(rank->kernels, &call), &work));
   SPP_TRY(spp_attn_backward(rank->kernels, &call, work, rank->diag));
@@ -163,8 +167,7 @@ enum spp_status spp_attention_forward(struct spp_rank *rank, const struct spp_at
                                       enum spp_pass pass, struct spp_attention_kept *kept) {
   const enum spp_part part = SPP_PART_ACTIVATIONS;
   SPP_TRY(exchange_inputs(rank, a, pass, kept));
-  SPP_TRY(spp_heap_floats(&rank->heap, part, "attention output", spp_attention_q_floats(a), &kept->out,
-                          rank->diag));
+  SPP_TRY(spp_attention_block(rank, a, part, "attention output", spp_attention_q_elements(a), &kept->out));
   SPP_TRY(run_forward(rank, a, pass, kept));
   kept->o_input = kept->out;
   if (!exchanges(a)) return SPP_OK;
@@ -172,10 +175,10 @@ enum spp_status spp_attention_forward(struct spp_rank *rank, const struct spp_at
                                "o_proj input", part, kept->out, &kept->o_input);
 }
 
-static enum spp_status copy(struct spp_rank *rank, const char *name, const float *data, int64_t floats,
-                            float **result) {
-  SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_ACTIVATIONS, name, floats, result, rank->diag));
-  memcpy(*result, data, (size_t)floats * sizeof(float));
+static enum spp_status copy(struct spp_rank *rank, const struct spp_attention *a, const char *name,
+                            const void *data, int64_t elements, void **result) {
+  SPP_TRY(spp_attention_block(rank, a, SPP_PART_ACTIVATIONS, name, elements, result));
+  memcpy(*result, data, (size_t)(elements * spp_storage_bytes(a->store)));
   return SPP_OK;
 }
 
@@ -185,9 +188,9 @@ enum spp_status spp_attention_copy_inputs(struct spp_rank *rank, const struct sp
   int64_t width = a->tokens * a->head_dim;
   *inputs = (struct spp_attention_kept){.q = NULL};
   if (!exchanges(a)) return SPP_OK;
-  SPP_TRY(copy(rank, "q after RoPE", kept->q, width * a->heads, &inputs->q));
-  SPP_TRY(copy(rank, "k after RoPE", kept->k, width * a->kv_heads, &inputs->k));
-  return copy(rank, "v", kept->v, width * a->kv_heads, &inputs->v);
+  SPP_TRY(copy(rank, a, "q after RoPE", kept->q, width * a->heads, &inputs->q));
+  SPP_TRY(copy(rank, a, "k after RoPE", kept->k, width * a->kv_heads, &inputs->k));
+  return copy(rank, a, "v", kept->v, width * a->kv_heads, &inputs->v);
 }
 
 static void free_kept(struct spp_rank *rank, struct spp_attention_kept *kept) {
@@ -200,7 +203,7 @@ static void free_kept(struct spp_rank *rank, struct spp_attention_kept *kept) {
 
 void spp_attention_reduce(struct spp_rank *rank, const struct spp_attention *a,
                           const struct spp_attention_kept *inputs, struct spp_attention_kept *kept) {
-  float *o_input = kept->o_input;
+  void *o_input = kept->o_input;
   if (exchanges(a)) {
     free_kept(rank, kept);
     *kept = *inputs;
@@ -226,8 +229,8 @@ void spp_attention_release(struct spp_rank *rank, struct spp_attention_kept *kep
 }
 
 static enum spp_status return_gradient(struct spp_rank *rank, const struct spp_attention *a, const char *what,
-                                       int64_t heads, int64_t repeat, float **grad) {
-  float *inside = *grad;
+                                       int64_t heads, int64_t repeat, void **grad) {
+  void *inside = *grad;
   SPP_TRY(spp_ulysses_to_tokens(rank, a, (struct spp_label){what, SPP_PASS_BACKWARD}, heads, repeat,
                                 "gradients of q, k, v", SPP_PART_TRANSIENT, inside, grad));
   spp_heap_free(&rank->heap, inside);
@@ -235,7 +238,7 @@ static enum spp_status return_gradient(struct spp_rank *rank, const struct spp_a
 }
 
 enum spp_status spp_attention_backward(struct spp_rank *rank, const struct spp_attention *a,
-                                       struct spp_attention_kept *kept, float *dout,
+                                       struct spp_attention_kept *kept, void *dout,
                                        struct spp_attention_grads *grads) {
   const struct spp_kv_block own = {.rows = a->rows, .positions = a->positions[me(a)]};
   const struct spp_attn_shape shape = shape_of(a, &own);

@@ -1,4 +1,5 @@
-/* Causal self-attention over a sequence that several ranks share, forward and backward, in fp32.
+/* Causal self-attention over a sequence that several ranks share, forward and backward, in fp32 or
+ * bf16 with fp32 sums.
  *
  * Outside attention a rank holds `tokens` rows of all heads. Ulysses turns them into `rows` = tokens *
  * ulysses rows of heads/ulysses heads and back (deepspeedai/DeepSpeed deepspeed/sequence/layer.py); where
@@ -21,6 +22,7 @@ struct spp_attention {
   /* the caller's */
   struct spp_sequence_cut cut;
   bool gathers;                      /* the ring part gathers K and V instead of passing them round */
+  enum spp_storage store;            /* of q, k, v, the result and their gradients */
   int64_t heads, kv_heads, head_dim; /* of this tensor-parallel rank, before Ulysses */
   const struct spp_rank_group *ulysses, *ring; /* NULL: one rank */
   const int64_t *cu_seqlens; /* n_docs + 1 bounds over all positions; NULL: each sequence is a document */
@@ -40,10 +42,10 @@ void spp_attention_close(struct spp_attention *a);
 
 /* What forward keeps for backward; heap blocks of the rank. */
 struct spp_attention_kept {
-  float *q, *k, *v; /* [rows][heads_here * head_dim], [rows][kv_heads_here * head_dim] */
-  float *out;       /* like q */
-  float *lse;       /* [heads_here][rows] */
-  float *o_input;   /* [tokens][heads * head_dim]: the result; without Ulysses the same block as out */
+  void *q, *k, *v; /* [rows][heads_here * head_dim], [rows][kv_heads_here * head_dim] */
+  void *out;       /* like q */
+  float *lse;      /* [heads_here][rows] */
+  void *o_input;   /* [tokens][heads * head_dim]: the result; without Ulysses the same block as out */
 };
 
 /* kept->q, k, v: [tokens][heads * head_dim] heap blocks, which are taken over; on return all of `kept` is
@@ -64,12 +66,12 @@ enum spp_status spp_attention_again(struct spp_rank *rank, const struct spp_atte
                                     struct spp_attention_kept *kept);
 
 struct spp_attention_grads {
-  float *q, *k, *v; /* [tokens][...] heap blocks that the caller frees */
+  void *q, *k, *v; /* [tokens][...] heap blocks that the caller frees */
 };
 /* dout: [tokens][heads * head_dim], a heap block that is taken over. Frees what was kept, but not o_input
  * when that is a block of its own. */
 enum spp_status spp_attention_backward(struct spp_rank *rank, const struct spp_attention *a,
-                                       struct spp_attention_kept *kept, float *dout,
+                                       struct spp_attention_kept *kept, void *dout,
                                        struct spp_attention_grads *grads);
 
 /* Frees all that was kept. */

@@ -5,32 +5,45 @@
 #include "exec/attention_parallel.h"
 
 struct spp_kv {
-  float *k, *v;
+  void *k, *v;
 };
 
 /* Elements of one rank's q, and of its k or v, inside attention. */
-static inline int64_t spp_attention_q_floats(const struct spp_attention *a) {
+static inline int64_t spp_attention_q_elements(const struct spp_attention *a) {
   return a->rows * a->heads_here * a->head_dim;
 }
-static inline int64_t spp_attention_kv_floats(const struct spp_attention *a) {
+static inline int64_t spp_attention_kv_elements(const struct spp_attention *a) {
   return a->rows * a->kv_heads_here * a->head_dim;
+}
+static inline enum spp_status spp_attention_block(struct spp_rank *rank, const struct spp_attention *a,
+                                                  enum spp_part part, const char *name, int64_t elements,
+                                                  void **data) {
+  return spp_heap_elements(&rank->heap, part, name, elements, a->store, data, rank->diag);
 }
 
 /* K and V of other tokens, and where those are. */
 struct spp_kv_block {
-  const float *k, *v;
+  const void *k, *v;
   int64_t rows;
   struct spp_positions positions;
 };
-/* This rank's queries against one block: out like q and lse [heads_here][rows]. */
+/* A block's result: out like q, but fp32 where blocks are merged, and lse [heads_here][rows]. */
+struct spp_block_result {
+  void *out;
+  enum spp_storage storage;
+  float *lse;
+};
+/* This rank's queries against one block. */
 enum spp_status spp_attention_block_forward(struct spp_rank *rank, const struct spp_attention *a,
-                                            const float *q, const struct spp_kv_block *block, float *out,
-                                            float *lse);
+                                            const void *q, const struct spp_kv_block *block,
+                                            const struct spp_block_result *result);
 /* Gradients of one block, given the merged lse and delta: overwrites dq, dkv. */
 struct spp_block_backward {
-  const float *q, *dout, *lse, *delta;
-  float *dq;
+  const void *q, *dout;
+  const float *lse, *delta;
+  void *dq;
   struct spp_kv dkv;
+  enum spp_storage storage; /* of dq, dkv */
 };
 enum spp_status spp_attention_block_backward(struct spp_rank *rank, const struct spp_attention *a,
                                              const struct spp_kv_block *block,
@@ -38,10 +51,10 @@ enum spp_status spp_attention_block_backward(struct spp_rank *rank, const struct
 
 enum spp_status spp_ulysses_to_heads(struct spp_rank *rank, const struct spp_attention *a,
                                      struct spp_label label, int64_t heads, int64_t repeat, const char *name,
-                                     enum spp_part part, float **data);
+                                     enum spp_part part, void **data);
 enum spp_status spp_ulysses_to_tokens(struct spp_rank *rank, const struct spp_attention *a,
                                       struct spp_label label, int64_t heads, int64_t repeat, const char *name,
-                                      enum spp_part part, const float *data, float **result);
+                                      enum spp_part part, const void *data, void **result);
 
 /* out and lse of `kept` from its q, k, v. */
 enum spp_status spp_ring_forward(struct spp_rank *rank, const struct spp_attention *a, enum spp_pass pass,
@@ -50,10 +63,10 @@ enum spp_status spp_gather_forward(struct spp_rank *rank, const struct spp_atten
                                    struct spp_attention_kept *kept);
 /* grads of q, k, v inside attention from dout; all three are allocated here. */
 enum spp_status spp_ring_backward(struct spp_rank *rank, const struct spp_attention *a,
-                                  const struct spp_attention_kept *kept, const float *dout,
-                                  const float *delta, struct spp_attention_grads *grads);
+                                  const struct spp_attention_kept *kept, const void *dout, const float *delta,
+                                  struct spp_attention_grads *grads);
 enum spp_status spp_gather_backward(struct spp_rank *rank, const struct spp_attention *a,
-                                    const struct spp_attention_kept *kept, const float *dout,
+                                    const struct spp_attention_kept *kept, const void *dout,
                                     const float *delta, struct spp_attention_grads *grads);
 
 #endif

@@ -64,8 +64,8 @@ enum spp_status spp_batch_open(struct spp_engine *e) {
   for (int i = 1; i < 5; i++)
     SPP_TRY(take(e, sizeof(int32_t), &data[i]));
   *b = (struct spp_batch){data[0], data[1], data[2], data[3], data[4]};
-  SPP_TRY(spp_engine_block(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->cos));
-  SPP_TRY(spp_engine_block(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->sin));
+  SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->cos));
+  SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->sin));
   SPP_TRY(pack(e));
   for (int64_t q = 0; q < e->g->sequences * e->g->m * e->g->dp; q++)
     e->packs.step_tokens += sequence_tokens(e, q);

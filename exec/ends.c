@@ -12,12 +12,12 @@ static struct spp_embedding lookup(const struct spp_engine *e, const struct spp_
                                 .width = e->arch->hidden,
                                 .first = h->first_row,
                                 .rows = h->rows,
-                                .storage = SPP_STORE_F32,
+                                .storage = e->store,
                                 .ids = e->batch.ids,
                                 .table = spp_use_weight(use, SPP_SLOT_EMBEDDING)};
 }
 
-enum spp_status spp_embedding_forward(struct spp_engine *e, float **x) {
+enum spp_status spp_embedding_forward(struct spp_engine *e, void **x) {
   struct spp_unit_use use;
   e->rank->heap.moment = SPP_MOMENT_FORWARD;
   SPP_TRY(spp_states_use(e, 0, SPP_PASS_FORWARD, &use));
@@ -29,10 +29,10 @@ enum spp_status spp_embedding_forward(struct spp_engine *e, float **x) {
   return spp_states_done(e, 0, &use);
 }
 
-enum spp_status spp_embedding_backward(struct spp_engine *e, float *dy) {
+enum spp_status spp_embedding_backward(struct spp_engine *e, void *dy) {
   struct spp_unit_use use;
-  const float *whole;
-  float *gathered;
+  const void *whole;
+  void *gathered;
   e->rank->heap.moment = SPP_MOMENT_BACKWARD_VISION; /* the last of backward, as the model has it */
   SPP_TRY(spp_states_use(e, 0, SPP_PASS_BACKWARD, &use));
   SPP_TRY(
@@ -52,18 +52,18 @@ struct head {
   const struct spp_held *held;
   bool apart; /* from the final norm's unit */
   struct spp_unit_use use, head_use;
-  float *norm_input, *rstd, *normed;
-  float *logits, *max, *sum, *target;
+  void *norm_input, *normed, *logits;
+  float *rstd, *max, *sum, *target;
 };
 
-static const float *head_weight(const struct head *h) {
-  return (h->apart ? h->head_use : h->use).weights + h->held->offset;
+static const void *head_weight(const struct head *h) {
+  return spp_at_const((h->apart ? h->head_use : h->use).weights, h->e->store, h->held->offset);
 }
 static float *head_grad(const struct head *h) {
   return (h->apart ? h->head_use : h->use).grads + h->held->offset;
 }
 
-static struct head head_of(struct spp_engine *e, float *x) {
+static struct head head_of(struct spp_engine *e, void *x) {
   const struct spp_stage_weights *w = &e->weights;
   const struct spp_held *held = w->units[w->head_unit].held;
   return (struct head){
@@ -86,7 +86,7 @@ static struct spp_rmsnorm norm_of(const struct head *h) {
   return (struct spp_rmsnorm){.rows = h->e->g->stream_tokens,
                               .width = h->e->arch->hidden,
                               .eps = SPP_ENGINE_EPS,
-                              .storage = SPP_STORE_F32,
+                              .storage = h->e->store,
                               .x = h->norm_input,
                               .weight = spp_use_weight(&h->use, SPP_SLOT_FINAL_NORM),
                               .rstd = h->rstd};
@@ -96,8 +96,8 @@ static enum spp_status final_norm(struct head *h) {
   struct spp_engine *e = h->e;
   const enum spp_part part = SPP_PART_ACTIVATIONS;
   SPP_TRY(spp_heap_rename(&e->rank->heap, h->norm_input, part, "final norm: input", e->rank->diag));
-  SPP_TRY(spp_engine_block(e, part, "final norm: statistics", e->g->stream_tokens, &h->rstd));
-  SPP_TRY(spp_engine_block(e, part, "final norm: output", spp_stream_floats(e), &h->normed));
+  SPP_TRY(spp_engine_floats(e, part, "final norm: statistics", e->g->stream_tokens, &h->rstd));
+  SPP_TRY(spp_engine_block(e, part, "final norm: output", spp_stream_elements(e), &h->normed));
   struct spp_rmsnorm call = norm_of(h);
   call.y = h->normed;
   e->rank->kernels->ops->rmsnorm_forward(&call);
@@ -106,12 +106,12 @@ static enum spp_status final_norm(struct head *h) {
 
 static enum spp_status make_logits(struct head *h) {
   struct spp_engine *e = h->e;
-  const float *x;
-  float *gathered;
+  const void *x;
+  void *gathered;
   SPP_TRY(spp_stream_gather(e, (struct spp_label){"head input", SPP_PASS_FORWARD}, h->normed, &x, &gathered));
   SPP_TRY(spp_engine_block(e, SPP_PART_LOGITS, "logits", e->g->tokens * h->held->rows, &h->logits));
-  SPP_TRY(spp_linear_forward(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, x, head_weight(h),
-                             h->logits));
+  SPP_TRY(spp_linear_forward(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, e->store, x,
+                             head_weight(h), h->logits));
   spp_heap_free(&e->rank->heap, gathered);
   return SPP_OK;
 }
@@ -121,7 +121,7 @@ static struct spp_cross_entropy entropy_of(const struct head *h) {
   return (struct spp_cross_entropy){.tokens = e->g->tokens,
                                     .vocab = h->held->rows,
                                     .first = h->held->first_row,
-                                    .storage = SPP_STORE_F32,
+                                    .storage = e->store,
                                     .logits = h->logits,
                                     .row_stride = h->held->rows,
                                     .targets = e->batch.targets,
@@ -149,9 +149,9 @@ static enum spp_status agree(struct head *h) {
 static enum spp_status loss(struct head *h) {
   struct spp_engine *e = h->e;
   int64_t n = e->g->tokens, counted;
-  SPP_TRY(spp_engine_block(e, SPP_PART_LOGITS, "loss statistics", n, &h->max));
-  SPP_TRY(spp_engine_block(e, SPP_PART_LOGITS, "loss statistics", n, &h->sum));
-  SPP_TRY(spp_engine_block(e, SPP_PART_LOGITS, "loss statistics", n, &h->target));
+  SPP_TRY(spp_engine_floats(e, SPP_PART_LOGITS, "loss statistics", n, &h->max));
+  SPP_TRY(spp_engine_floats(e, SPP_PART_LOGITS, "loss statistics", n, &h->sum));
+  SPP_TRY(spp_engine_floats(e, SPP_PART_LOGITS, "loss statistics", n, &h->target));
   struct spp_cross_entropy call = entropy_of(h);
   e->rank->kernels->ops->cross_entropy_local(&call);
   SPP_TRY(agree(h));
@@ -166,25 +166,25 @@ static enum spp_status loss(struct head *h) {
 }
 
 /* Gradient of the head and of its input. */
-static enum spp_status head_back(struct head *h, float **dx) {
+static enum spp_status head_back(struct head *h, void **dx) {
   struct spp_engine *e = h->e;
   const struct spp_label label = {"head input", SPP_PASS_BACKWARD};
-  const float *x;
-  float *gathered;
+  const void *x;
+  void *gathered;
   SPP_TRY(spp_stream_gather(e, label, h->normed, &x, &gathered));
-  SPP_TRY(
-      spp_linear_weight(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, h->logits, x, head_grad(h)));
+  SPP_TRY(spp_linear_weight(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, e->store, h->logits, x,
+                            head_grad(h)));
   spp_heap_free(&e->rank->heap, gathered);
   spp_heap_free(&e->rank->heap, h->normed);
   SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "gradient of the residual stream",
                            e->g->tokens * e->arch->hidden, dx));
-  SPP_TRY(spp_linear_input(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, h->logits, head_weight(h),
-                           false, *dx));
+  SPP_TRY(spp_linear_input(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, e->store, h->logits,
+                           head_weight(h), false, *dx));
   spp_heap_free(&e->rank->heap, h->logits);
   return spp_stream_reduce(e, label, dx);
 }
 
-static void norm_back(struct head *h, float *dx) {
+static void norm_back(struct head *h, void *dx) {
   struct spp_rmsnorm call = norm_of(h);
   call.dy = call.dx = dx;
   call.dweight = spp_use_grad(&h->use, SPP_SLOT_FINAL_NORM);
@@ -193,7 +193,7 @@ static void norm_back(struct head *h, float *dx) {
   spp_heap_free(&h->e->rank->heap, h->rstd);
 }
 
-enum spp_status spp_head_train(struct spp_engine *e, float **x) {
+enum spp_status spp_head_train(struct spp_engine *e, void **x) {
   struct head h = head_of(e, *x);
   e->rank->heap.moment = SPP_MOMENT_LOSS;
   SPP_TRY(head_use(&h, SPP_PASS_FORWARD));

@@ -74,6 +74,7 @@ static enum spp_status open_attention(struct spp_engine *e) {
                                                 .ring = l->ring,
                                                 .zigzag = e->plan->job.framework->ring_zigzag},
                                         .gathers = l->sp_kind == SPP_SP_ALLGATHER && l->ring > 1,
+                                        .store = e->store,
                                         .heads = e->g->heads_local,
                                         .kv_heads = e->g->kv_heads_local,
                                         .head_dim = e->arch->head_dim,
@@ -101,6 +102,7 @@ enum spp_status spp_engine_open(struct spp_rank *rank, const struct spp_exec_pla
   engine->plan = plan;
   engine->arch = plan->job.arch;
   engine->g = &plan->geometry;
+  engine->store = plan->job.dtype == SPP_DTYPE_BF16 ? SPP_STORE_BF16 : SPP_STORE_F32;
   spp_arena_init(&engine->arena);
   rank->heap.moment = SPP_MOMENT_LOAD;
   return open_parts(engine);

@@ -1,6 +1,7 @@
-/* One rank of a training run: a decoder-only transformer in fp32, forward, backward and optimizer, over every
- * layout that the framework file "spplan" allows. What it keeps, sends and allocates is what that file says;
- * tests hold one against the other. */
+/* One rank of a training run: a decoder-only transformer, in fp32 or with
+ * weights and activations in bf16 beside fp32 masters and gradients, forward, backward and optimizer, over
+ * every layout that the framework file "spplan" allows. What it keeps, sends and allocates is what that file
+ * says; tests hold one against the other. */
 #ifndef SPP_EXEC_ENGINE_H
 #define SPP_EXEC_ENGINE_H
 
@@ -21,17 +22,22 @@ struct spp_engine_states {
   int zero;
   int64_t segment_count;
   int64_t shard_floats;
-  float *weights, *grads, *first_moment, *second_moment;
+  void *weights; /* of the engine's storage: what products read */
+  float *master; /* the same in fp32, where the storage is not */
+  float *grads, *first_moment, *second_moment;
 };
 
 /* Tensors of one layer that backward needs. */
 struct spp_layer_kept {
-  float *input, *rstd1, *normed1;         /* [stream][hidden], [stream] */
-  float *q_raw, *k_raw, *q_rstd, *k_rstd; /* before the norm of q and k; NULL without */
+  void *input, *normed1; /* [stream][hidden] */
+  float *rstd1;          /* [stream] */
+  void *q_raw, *k_raw;   /* before the norm of q and k; NULL without */
+  float *q_rstd, *k_rstd;
   struct spp_attention_kept attention;
-  float *middle, *rstd2, *normed2;
-  float *gate_up; /* gate [tokens][ffn], then up */
-  float *product;
+  void *middle, *normed2;
+  float *rstd2;
+  void *gate_up; /* gate [tokens][ffn], then up */
+  void *product;
 };
 
 struct spp_batch {    /* of one micro-batch, [tokens] */
@@ -55,6 +61,7 @@ struct spp_engine {
   const struct spp_exec_plan *plan;
   const struct spp_arch *arch;
   const struct spp_geometry *g;
+  enum spp_storage store; /* of weights in use and of activations */
   struct spp_arena arena;
   struct spp_engine_groups groups;
   struct spp_attention attention;
@@ -92,9 +99,10 @@ bool spp_engine_counts_loss(const struct spp_engine *e);
 /* Weights and gradients of a unit, gathered for use. */
 struct spp_unit_use {
   const struct spp_unit *unit;
-  const float *weights;
-  float *grads;    /* NULL in forward */
-  float *gathered; /* heap blocks behind them, NULL when resident */
+  enum spp_storage store;
+  const void *weights;
+  float *grads;   /* NULL in forward */
+  void *gathered; /* heap blocks behind them, NULL when resident */
   float *gathered_grads;
 };
 enum spp_status spp_states_open(struct spp_engine *e);
@@ -105,8 +113,8 @@ void spp_states_clear_grads(struct spp_engine *e);
 /* What is not reduced unit by unit: gradients of whole stages, of norms over a sequence-parallel stream, of
  * tied weights on two stages. */
 enum spp_status spp_states_reduce(struct spp_engine *e);
-static inline const float *spp_use_weight(const struct spp_unit_use *u, enum spp_slot slot) {
-  return u->weights + u->unit->held[slot].offset;
+static inline const void *spp_use_weight(const struct spp_unit_use *u, enum spp_slot slot) {
+  return spp_at_const(u->weights, u->store, u->unit->held[slot].offset);
 }
 static inline float *spp_use_grad(const struct spp_unit_use *u, enum spp_slot slot) {
   return u->grads + u->unit->held[slot].offset;
@@ -123,26 +131,26 @@ static inline bool spp_engine_drops(const struct spp_engine *e, unsigned module)
 
 /* Linear layers, w [out][in]. forward: y = x w^T. input: dx = dy w (+ dx). weight: dw += dy^T x. */
 enum spp_status spp_linear_forward(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                   const float *x, const float *w, float *y);
+                                   enum spp_storage store, const void *x, const void *w, void *y);
 enum spp_status spp_linear_input(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                 const float *dy, const float *w, bool add, float *dx);
+                                 enum spp_storage store, const void *dy, const void *w, bool add, void *dx);
 enum spp_status spp_linear_weight(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                  const float *dy, const float *x, float *dw);
+                                  enum spp_storage store, const void *dy, const void *x, float *dw);
 
 /* Tensor parallelism at the borders of a column- and row-parallel pair. Megatron sequence parallelism gathers
  * the stream into a new block and scatters back; without it the first returns its argument and the second
  * sums in place. NVIDIA/Megatron-LM megatron/core/tensor_parallel/mappings.py. */
-enum spp_status spp_stream_gather(struct spp_engine *e, struct spp_label label, const float *stream,
-                                  const float **whole, float **block);
+enum spp_status spp_stream_gather(struct spp_engine *e, struct spp_label label, const void *stream,
+                                  const void **whole, void **block);
 /* *data, [tokens][hidden], becomes the summed stream; the block may be replaced. */
-enum spp_status spp_stream_reduce(struct spp_engine *e, struct spp_label label, float **data);
+enum spp_status spp_stream_reduce(struct spp_engine *e, struct spp_label label, void **data);
 
 /* *x, the stream, becomes kept->input and is replaced by the layer's output. */
 enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
-                                  float **x, struct spp_layer_kept *kept);
+                                  void **x, struct spp_layer_kept *kept);
 /* *dy becomes the gradient of the layer's input; what was kept is freed. */
 enum spp_status spp_layer_backward(struct spp_engine *e, const struct spp_unit_use *use,
-                                   struct spp_layer_kept *kept, float **dy);
+                                   struct spp_layer_kept *kept, void **dy);
 /* What selective recompute dropped, made again when backward reaches it. */
 enum spp_status spp_layer_remake_norm(struct spp_engine *e, const struct spp_unit_use *use,
                                       enum spp_slot slot, struct spp_layer_kept *kept);
@@ -151,16 +159,25 @@ enum spp_status spp_layer_remake_mlp(struct spp_engine *e, const struct spp_unit
 /* Frees what was kept but the input. */
 void spp_layer_release(struct spp_engine *e, struct spp_layer_kept *kept);
 
-enum spp_status spp_embedding_forward(struct spp_engine *e, float **x);
-enum spp_status spp_embedding_backward(struct spp_engine *e, float *dy);
+enum spp_status spp_embedding_forward(struct spp_engine *e, void **x);
+enum spp_status spp_embedding_backward(struct spp_engine *e, void *dy);
 /* Final norm, head and loss, forward and backward at once: *x, which is freed, is replaced by its gradient.
  */
-enum spp_status spp_head_train(struct spp_engine *e, float **x);
+enum spp_status spp_head_train(struct spp_engine *e, void **x);
 
-/* A block of stream shape, [stream tokens][hidden]; whole: of all tokens. */
-enum spp_status spp_engine_block(struct spp_engine *e, enum spp_part part, const char *name, int64_t floats,
-                                 float **data);
-int64_t spp_stream_floats(const struct spp_engine *e);
+/* Blocks of the engine's storage, and of fp32. */
+enum spp_status spp_engine_block(struct spp_engine *e, enum spp_part part, const char *name, int64_t elements,
+                                 void **data);
+enum spp_status spp_engine_floats(struct spp_engine *e, enum spp_part part, const char *name, int64_t floats,
+                                  float **data);
+static inline void *spp_engine_at(const struct spp_engine *e, void *data, int64_t i) {
+  return spp_at(data, e->store, i);
+}
+static inline struct spp_span spp_engine_span(const struct spp_engine *e, void *data, int64_t elements) {
+  return (struct spp_span){data, elements, e->store};
+}
+/* Elements of the residual stream of this rank, [stream tokens][hidden]. */
+int64_t spp_stream_elements(const struct spp_engine *e);
 
 enum spp_status spp_batch_open(struct spp_engine *e);
 void spp_batch_fill(struct spp_engine *e, int64_t micro_batch);

@@ -7,37 +7,52 @@
 
 struct gather {
   const struct spp_attention *a;
-  int64_t width;  /* floats of a token */
-  int64_t floats; /* of one rank */
+  int64_t width;    /* elements of a token */
+  int64_t elements; /* of one rank */
 };
 
 static struct gather gather_of(const struct spp_attention *a) {
-  return (struct gather){a, a->kv_heads_here * a->head_dim, spp_attention_kv_floats(a)};
+  return (struct gather){a, a->kv_heads_here * a->head_dim, spp_attention_kv_elements(a)};
 }
 
-static enum spp_status whole(struct spp_rank *rank, const struct gather *g, const char *name, float **data) {
-  return spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, name, g->floats * g->a->cut.ring, data, rank->diag);
+/* This rank's part of what all ranks hold. */
+static void *own(const struct gather *g, void *by_rank) {
+  return spp_at(by_rank, g->a->store, g->a->ring->me * g->elements);
+}
+static size_t own_bytes(const struct gather *g) {
+  return (size_t)(g->elements * spp_storage_bytes(g->a->store));
+}
+static struct spp_span span_of(const struct gather *g, void *by_rank) {
+  return (struct spp_span){by_rank, g->elements * g->a->cut.ring, g->a->store};
+}
+
+static enum spp_status whole(struct spp_rank *rank, const struct gather *g, const char *name, void **data) {
+  return spp_attention_block(rank, g->a, SPP_PART_TRANSIENT, name, g->elements * g->a->cut.ring, data);
 }
 
 /* Between rank after rank and position after position. */
-static void reorder(const struct gather *g, float *by_rank, float *by_position, bool to_position) {
+static void reorder(const struct gather *g, void *by_rank, void *by_position, bool to_position) {
+  const enum spp_storage store = g->a->store;
+  int64_t at = 0;
   for (int64_t r = 0; r < g->a->cut.ring; r++) {
     const struct spp_positions *p = &g->a->positions[r];
     for (int64_t i = 0; i < p->n_runs; i++) {
-      size_t bytes = (size_t)(p->runs[i].count * g->width) * sizeof(float);
-      float *there = by_position + p->runs[i].first * g->width;
-      memcpy(to_position ? there : by_rank, to_position ? by_rank : there, bytes);
-      by_rank += p->runs[i].count * g->width;
+      int64_t elements = p->runs[i].count * g->width;
+      void *there = spp_at(by_position, store, p->runs[i].first * g->width),
+           *here = spp_at(by_rank, store, at);
+      memcpy(to_position ? there : here, to_position ? here : there,
+             (size_t)(elements * spp_storage_bytes(store)));
+      at += elements;
     }
   }
 }
 
 static enum spp_status fetch(struct spp_rank *rank, const struct gather *g, struct spp_label label,
-                             const float *mine, float **ordered) {
-  float *by_rank;
+                             const void *mine, void **ordered) {
+  void *by_rank;
   SPP_TRY(whole(rank, g, "gathered K and V", &by_rank));
-  memcpy(by_rank + g->a->ring->me * g->floats, mine, (size_t)g->floats * sizeof(float));
-  SPP_TRY(spp_group_all_gather(g->a->ring, label, by_rank, g->floats * g->a->cut.ring, rank->diag));
+  memcpy(own(g, by_rank), mine, own_bytes(g));
+  SPP_TRY(spp_group_all_gather_span(g->a->ring, label, span_of(g, by_rank), rank->diag));
   SPP_TRY(whole(rank, g, "gathered K and V", ordered));
   reorder(g, by_rank, *ordered, true);
   spp_heap_free(&rank->heap, by_rank);
@@ -60,40 +75,40 @@ enum spp_status spp_gather_forward(struct spp_rank *rank, const struct spp_atten
   struct spp_kv kv;
   SPP_TRY(fetch_both(rank, &g, pass, kept, &kv));
   const struct spp_kv_block block = block_of(&g, kv);
-  SPP_TRY(spp_attention_block_forward(rank, a, kept->q, &block, kept->out, kept->lse));
+  SPP_TRY(spp_attention_block_forward(rank, a, kept->q, &block,
+                                      &(struct spp_block_result){kept->out, a->store, kept->lse}));
   spp_heap_free(&rank->heap, kv.k);
   spp_heap_free(&rank->heap, kv.v);
   return SPP_OK;
 }
 
 /* `ordered` is freed; this rank's share of the sum is returned. */
-static enum spp_status scatter(struct spp_rank *rank, const struct gather *g, const char *what,
-                               float *ordered, float **mine) {
+static enum spp_status scatter(struct spp_rank *rank, const struct gather *g, const char *what, void *ordered,
+                               void **mine) {
   const struct spp_label label = {what, SPP_PASS_BACKWARD};
-  float *by_rank;
+  void *by_rank;
   SPP_TRY(whole(rank, g, "gradients of gathered K and V", &by_rank));
   reorder(g, by_rank, ordered, false);
   spp_heap_free(&rank->heap, ordered);
-  SPP_TRY(spp_group_reduce_scatter(g->a->ring, label, by_rank, g->floats * g->a->cut.ring, rank->diag));
-  SPP_TRY(
-      spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "gradients of q, k, v", g->floats, mine, rank->diag));
-  memcpy(*mine, by_rank + g->a->ring->me * g->floats, (size_t)g->floats * sizeof(float));
+  SPP_TRY(spp_group_reduce_scatter_span(g->a->ring, label, span_of(g, by_rank), rank->diag));
+  SPP_TRY(spp_attention_block(rank, g->a, SPP_PART_TRANSIENT, "gradients of q, k, v", g->elements, mine));
+  memcpy(*mine, own(g, by_rank), own_bytes(g));
   spp_heap_free(&rank->heap, by_rank);
   return SPP_OK;
 }
 
 enum spp_status spp_gather_backward(struct spp_rank *rank, const struct spp_attention *a,
-                                    const struct spp_attention_kept *kept, const float *dout,
+                                    const struct spp_attention_kept *kept, const void *dout,
                                     const float *delta, struct spp_attention_grads *grads) {
   const struct gather g = gather_of(a);
   struct spp_kv kv, dkv;
   SPP_TRY(fetch_both(rank, &g, SPP_PASS_BACKWARD, kept, &kv));
-  SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "gradients of q, k, v", spp_attention_q_floats(a),
-                          &grads->q, rank->diag));
+  SPP_TRY(spp_attention_block(rank, a, SPP_PART_TRANSIENT, "gradients of q, k, v",
+                              spp_attention_q_elements(a), &grads->q));
   SPP_TRY(whole(rank, &g, "gradients of gathered K and V", &dkv.k));
   SPP_TRY(whole(rank, &g, "gradients of gathered K and V", &dkv.v));
   const struct spp_kv_block block = block_of(&g, kv);
-  const struct spp_block_backward work = {kept->q, dout, kept->lse, delta, grads->q, dkv};
+  const struct spp_block_backward work = {kept->q, dout, kept->lse, delta, grads->q, dkv, a->store};
   SPP_TRY(spp_attention_block_backward(rank, a, &block, &work));
   spp_heap_free(&rank->heap, kv.k);
   spp_heap_free(&rank->heap, kv.v);

@@ -81,17 +81,22 @@ enum spp_status spp_group_all_to_all(const struct spp_rank_group *g, struct spp_
   return SPP_OK;
 }
 
-/* Shard bounds of a collective over floats. */
+/* Shard bounds of a collective. */
 struct cut {
-  float *data;
-  int64_t count;
+  struct spp_span span;
   int n;
 };
 static int64_t shard_first(const struct cut *cut, int i) {
-  return spp_shard_first(cut->count, cut->n, i);
+  return spp_shard_first(cut->span.count, cut->n, i);
 }
 static int64_t shard_count(const struct cut *cut, int i) {
   return shard_first(cut, i + 1) - shard_first(cut, i);
+}
+static void *element(const struct cut *cut, int64_t i) {
+  return spp_at(cut->span.data, cut->span.storage, i);
+}
+static int64_t bytes_of(const struct cut *cut, int64_t elements) {
+  return elements * spp_storage_bytes(cut->span.storage);
 }
 
 static enum spp_status gather(const struct call *c, const struct cut *cut) {
@@ -99,24 +104,37 @@ static enum spp_status gather(const struct call *c, const struct cut *cut) {
   for (int step = 0; step < g->size - 1; step++) {
     struct spp_transfer out, in;
     int has = neighbour(g, -step), gets = neighbour(g, -step - 1);
-    SPP_TRY(send(c, neighbour(g, 1), 0, cut->data + shard_first(cut, has),
-                 shard_count(cut, has) * (int64_t)sizeof(float), &out));
-    SPP_TRY(receive(c, neighbour(g, -1), 0, cut->data + shard_first(cut, gets),
-                    shard_count(cut, gets) * (int64_t)sizeof(float), &in));
+    SPP_TRY(send(c, neighbour(g, 1), 0, element(cut, shard_first(cut, has)),
+                 bytes_of(cut, shard_count(cut, has)), &out));
+    SPP_TRY(receive(c, neighbour(g, -1), 0, element(cut, shard_first(cut, gets)),
+                    bytes_of(cut, shard_count(cut, gets)), &in));
     SPP_TRY(wait(c, &out));
     SPP_TRY(wait(c, &in));
   }
   return SPP_OK;
 }
 
-typedef void combine(int64_t n, const float *from, float *into);
-static void combine_sum(int64_t n, const float *from, float *into) {
+typedef void combine(int64_t n, const void *from, void *into);
+static void combine_sum(int64_t n, const void *from, void *into) {
+  const float *x = from;
+  float *sum = into;
   for (int64_t i = 0; i < n; i++)
-    into[i] += from[i];
+    sum[i] += x[i];
 }
-static void combine_max(int64_t n, const float *from, float *into) {
+static void combine_sum_bf16(int64_t n, const void *from, void *into) {
+  const uint16_t *x = from;
+  uint16_t *sum = into;
   for (int64_t i = 0; i < n; i++)
-    into[i] = fmaxf(into[i], from[i]);
+    sum[i] = spp_float_to_bf16(spp_bf16_to_float(sum[i]) + spp_bf16_to_float(x[i]));
+}
+static void combine_max(int64_t n, const void *from, void *into) {
+  const float *x = from;
+  float *most = into;
+  for (int64_t i = 0; i < n; i++)
+    most[i] = fmaxf(most[i], x[i]);
+}
+static combine *sum_of(enum spp_storage storage) {
+  return storage == SPP_STORE_BF16 ? combine_sum_bf16 : combine_sum;
 }
 
 /* One step of the reduction: a shard leaves while another arrives, a staging buffer at a time. */
@@ -124,16 +142,17 @@ static enum spp_status reduce_step(const struct call *c, const struct cut *cut, 
                                    combine *with) {
   const struct spp_rank_group *g = c->g;
   int64_t left = shard_count(cut, leaves), right = shard_count(cut, arrives);
-  float *from = cut->data + shard_first(cut, leaves), *into = cut->data + shard_first(cut, arrives);
-  for (int64_t at = 0; at < spp_max64(left, right); at += g->staging_floats) {
+  int64_t from = shard_first(cut, leaves), into = shard_first(cut, arrives);
+  int64_t room = g->staging_floats * (int64_t)sizeof(float) / spp_storage_bytes(cut->span.storage);
+  for (int64_t at = 0; at < spp_max64(left, right); at += room) {
     struct spp_transfer out, in;
-    int64_t sends = spp_min64(left - at, g->staging_floats), gets = spp_min64(right - at, g->staging_floats);
-    if (sends > 0) SPP_TRY(send(c, neighbour(g, 1), 0, from + at, sends * (int64_t)sizeof(float), &out));
-    if (gets > 0) SPP_TRY(receive(c, neighbour(g, -1), 0, g->staging, gets * (int64_t)sizeof(float), &in));
+    int64_t sends = spp_min64(left - at, room), gets = spp_min64(right - at, room);
+    if (sends > 0) SPP_TRY(send(c, neighbour(g, 1), 0, element(cut, from + at), bytes_of(cut, sends), &out));
+    if (gets > 0) SPP_TRY(receive(c, neighbour(g, -1), 0, g->staging, bytes_of(cut, gets), &in));
     if (sends > 0) SPP_TRY(wait(c, &out));
     if (gets <= 0) continue;
     SPP_TRY(wait(c, &in));
-    with(gets, g->staging, into + at);
+    with(gets, g->staging, element(cut, into + at));
   }
   return SPP_OK;
 }
@@ -146,39 +165,39 @@ static enum spp_status scatter(const struct call *c, const struct cut *cut, comb
   return SPP_OK;
 }
 
-enum spp_status spp_group_all_gather(const struct spp_rank_group *g, struct spp_label label, float *whole,
-                                     int64_t count, struct spp_diag *diag) {
+enum spp_status spp_group_all_gather_span(const struct spp_rank_group *g, struct spp_label label,
+                                          struct spp_span whole, struct spp_diag *diag) {
   if (g->size == 1) return SPP_OK;
   const struct call c = begin(g, SPP_ALL_GATHER, label, diag);
-  const struct cut cut = {whole, count, g->size};
+  const struct cut cut = {whole, g->size};
   return gather(&c, &cut);
 }
 
-enum spp_status spp_group_reduce_scatter(const struct spp_rank_group *g, struct spp_label label, float *data,
-                                         int64_t count, struct spp_diag *diag) {
+enum spp_status spp_group_reduce_scatter_span(const struct spp_rank_group *g, struct spp_label label,
+                                              struct spp_span data, struct spp_diag *diag) {
   if (g->size == 1) return SPP_OK;
   const struct call c = begin(g, SPP_REDUCE_SCATTER, label, diag);
-  const struct cut cut = {data, count, g->size};
-  return scatter(&c, &cut, combine_sum);
+  const struct cut cut = {data, g->size};
+  return scatter(&c, &cut, sum_of(data.storage));
 }
 
-static enum spp_status all_reduce(const struct spp_rank_group *g, struct spp_label label, float *data,
-                                  int64_t count, combine *with, struct spp_diag *diag) {
+static enum spp_status all_reduce(const struct spp_rank_group *g, struct spp_label label,
+                                  struct spp_span data, combine *with, struct spp_diag *diag) {
   if (g->size == 1) return SPP_OK;
   const struct call c = begin(g, SPP_ALL_REDUCE, label, diag);
-  const struct cut cut = {data, count, g->size};
+  const struct cut cut = {data, g->size};
   SPP_TRY(scatter(&c, &cut, with));
   return gather(&c, &cut);
 }
 
-enum spp_status spp_group_all_reduce(const struct spp_rank_group *g, struct spp_label label, float *data,
-                                     int64_t count, struct spp_diag *diag) {
-  return all_reduce(g, label, data, count, combine_sum, diag);
+enum spp_status spp_group_all_reduce_span(const struct spp_rank_group *g, struct spp_label label,
+                                          struct spp_span data, struct spp_diag *diag) {
+  return all_reduce(g, label, data, sum_of(data.storage), diag);
 }
 
 enum spp_status spp_group_all_reduce_max(const struct spp_rank_group *g, struct spp_label label, float *data,
                                          int64_t count, struct spp_diag *diag) {
-  return all_reduce(g, label, data, count, combine_max, diag);
+  return all_reduce(g, label, spp_floats(data, count), combine_max, diag);
 }
 
 enum spp_status spp_group_broadcast(const struct spp_rank_group *g, struct spp_label label, void *data,

@@ -9,6 +9,7 @@
 
 #include "exec/backend.h"
 #include "exec/tally.h"
+#include "kernels/bf16.h"
 
 struct spp_rank_group {
   struct spp_endpoint *end;
@@ -33,15 +34,36 @@ static inline int64_t spp_shard_first(int64_t count, int64_t n, int64_t i) {
 /* send and receive hold `size` pieces of bytes_each, piece i to and from member i. */
 enum spp_status spp_group_all_to_all(const struct spp_rank_group *g, struct spp_label label, const void *send,
                                      void *receive, int64_t bytes_each, struct spp_diag *diag);
-/* The members' shards of `whole` (count floats, cut by spp_shard_first), each filled in by its owner, reach
- * all. */
-enum spp_status spp_group_all_gather(const struct spp_rank_group *g, struct spp_label label, float *whole,
-                                     int64_t count, struct spp_diag *diag);
+/* Elements of one storage type; sums of bf16 are rounded after each addition, as NCCL's are. */
+struct spp_span {
+  void *data;
+  int64_t count;
+  enum spp_storage storage;
+};
+static inline struct spp_span spp_floats(float *data, int64_t count) {
+  return (struct spp_span){data, count, SPP_STORE_F32};
+}
+/* The members' shards of `whole` (cut by spp_shard_first), each filled in by its owner, reach all. */
+enum spp_status spp_group_all_gather_span(const struct spp_rank_group *g, struct spp_label label,
+                                          struct spp_span whole, struct spp_diag *diag);
 /* Afterwards this member's shard of `data` holds the sum over the members; the rest is overwritten. */
-enum spp_status spp_group_reduce_scatter(const struct spp_rank_group *g, struct spp_label label, float *data,
-                                         int64_t count, struct spp_diag *diag);
-enum spp_status spp_group_all_reduce(const struct spp_rank_group *g, struct spp_label label, float *data,
-                                     int64_t count, struct spp_diag *diag);
+enum spp_status spp_group_reduce_scatter_span(const struct spp_rank_group *g, struct spp_label label,
+                                              struct spp_span data, struct spp_diag *diag);
+enum spp_status spp_group_all_reduce_span(const struct spp_rank_group *g, struct spp_label label,
+                                          struct spp_span data, struct spp_diag *diag);
+/* The same of `count` floats. */
+static inline enum spp_status spp_group_all_gather(const struct spp_rank_group *g, struct spp_label label,
+                                                   float *whole, int64_t count, struct spp_diag *diag) {
+  return spp_group_all_gather_span(g, label, spp_floats(whole, count), diag);
+}
+static inline enum spp_status spp_group_reduce_scatter(const struct spp_rank_group *g, struct spp_label label,
+                                                       float *data, int64_t count, struct spp_diag *diag) {
+  return spp_group_reduce_scatter_span(g, label, spp_floats(data, count), diag);
+}
+static inline enum spp_status spp_group_all_reduce(const struct spp_rank_group *g, struct spp_label label,
+                                                   float *data, int64_t count, struct spp_diag *diag) {
+  return spp_group_all_reduce_span(g, label, spp_floats(data, count), diag);
+}
 /* The maximum instead of the sum. */
 enum spp_status spp_group_all_reduce_max(const struct spp_rank_group *g, struct spp_label label, float *data,
                                          int64_t count, struct spp_diag *diag);

@@ -3,6 +3,8 @@
 #ifndef SPP_EXEC_HEAP_H
 #define SPP_EXEC_HEAP_H
 
+#include "base/num.h"
+#include "kernels/bf16.h"
 #include "model/memory.h"
 
 enum { SPP_HEAP_NAMES = 160 };
@@ -37,6 +39,12 @@ enum spp_status spp_heap_floats(struct spp_heap *heap, enum spp_part part, const
                                 float **data, struct spp_diag *diag);
 enum spp_status spp_heap_bytes(struct spp_heap *heap, enum spp_part part, const char *name, int64_t bytes,
                                void **data, struct spp_diag *diag);
+/* `count` elements of a storage type. */
+static inline enum spp_status spp_heap_elements(struct spp_heap *heap, enum spp_part part, const char *name,
+                                                int64_t count, enum spp_storage storage, void **data,
+                                                struct spp_diag *diag) {
+  return spp_heap_bytes(heap, part, name, spp_sat_mul(count, spp_storage_bytes(storage)), data, diag);
+}
 /* Frees one block; NULL is fine. */
 void spp_heap_free(struct spp_heap *heap, void *data);
 

@@ -9,38 +9,43 @@ struct backward {
   struct spp_layer_kept *kept;
 };
 
-static enum spp_status block(const struct backward *b, const char *name, int64_t floats, float **data) {
-  return spp_engine_block(b->e, SPP_PART_TRANSIENT, name, floats, data);
+static enum spp_status block(const struct backward *b, const char *name, int64_t elements, void **data) {
+  return spp_engine_block(b->e, SPP_PART_TRANSIENT, name, elements, data);
 }
-static void drop(const struct backward *b, float **data) {
+static void drop(const struct backward *b, void **data) {
+  spp_heap_free(&b->e->rank->heap, *data);
+  *data = NULL;
+}
+static void drop_floats(const struct backward *b, float **data) {
   spp_heap_free(&b->e->rank->heap, *data);
   *data = NULL;
 }
 
-static enum spp_status input_grad(const struct backward *b, enum spp_slot slot, const float *dy, bool add,
-                                  float *dx) {
+static enum spp_status input_grad(const struct backward *b, enum spp_slot slot, const void *dy, bool add,
+                                  void *dx) {
   const struct spp_held *w = &b->use->unit->held[slot];
-  return spp_linear_input(b->e->rank, b->e->g->tokens, w->cols, w->rows, dy, spp_use_weight(b->use, slot),
-                          add, dx);
+  return spp_linear_input(b->e->rank, b->e->g->tokens, w->cols, w->rows, b->e->store, dy,
+                          spp_use_weight(b->use, slot), add, dx);
 }
 static enum spp_status weight_grad(const struct backward *b, enum spp_slot slot, enum spp_slot bias,
-                                   const float *dy, const float *x) {
+                                   const void *dy, const void *x) {
   const struct spp_held *w = &b->use->unit->held[slot];
-  SPP_TRY(
-      spp_linear_weight(b->e->rank, b->e->g->tokens, w->cols, w->rows, dy, x, spp_use_grad(b->use, slot)));
+  SPP_TRY(spp_linear_weight(b->e->rank, b->e->g->tokens, w->cols, w->rows, b->e->store, dy, x,
+                            spp_use_grad(b->use, slot)));
   if (bias == SPP_SLOT_COUNT || !spp_use_has(b->use, bias)) return SPP_OK;
   for (int64_t t = 0; t < b->e->g->tokens; t++)
-    b->ops->accumulate(w->rows, 1.0F, dy + t * w->rows, SPP_STORE_F32, spp_use_grad(b->use, bias));
+    b->ops->accumulate(w->rows, 1.0F, spp_at_const(dy, b->e->store, t * w->rows), b->e->store,
+                       spp_use_grad(b->use, bias));
   return SPP_OK;
 }
 
 /* In place: dy becomes dx. */
 static void norm_grad(const struct backward *b, enum spp_slot slot, int64_t rows, int64_t width,
-                      const float *x, float *rstd, float *dy) {
+                      const void *x, float *rstd, void *dy) {
   const struct spp_rmsnorm call = {.rows = rows,
                                    .width = width,
                                    .eps = SPP_ENGINE_EPS,
-                                   .storage = SPP_STORE_F32,
+                                   .storage = b->e->store,
                                    .x = x,
                                    .weight = spp_use_weight(b->use, slot),
                                    .rstd = rstd,
@@ -55,26 +60,27 @@ static struct spp_label label(const char *what) {
 }
 
 /* down and SwiGLU: gate_up becomes its own gradient. */
-static enum spp_status mlp_inside(struct backward *b, const float *dy) {
+static enum spp_status mlp_inside(struct backward *b, const void *dy) {
   struct spp_layer_kept *k = b->kept;
   int64_t n = b->e->g->tokens * b->use->unit->held[SPP_SLOT_GATE].rows;
-  float *dproduct;
+  void *dproduct;
   SPP_TRY(weight_grad(b, SPP_SLOT_DOWN, SPP_SLOT_COUNT, dy, k->product));
   drop(b, &k->product);
   SPP_TRY(block(b, "gradients inside the MLP", n, &dproduct));
   SPP_TRY(input_grad(b, SPP_SLOT_DOWN, dy, false, dproduct));
-  b->ops->swiglu_backward(n, SPP_STORE_F32, k->gate_up, k->gate_up + n, dproduct, k->gate_up, k->gate_up + n);
+  b->ops->swiglu_backward(n, b->e->store, k->gate_up, spp_engine_at(b->e, k->gate_up, n), dproduct,
+                          k->gate_up, spp_engine_at(b->e, k->gate_up, n));
   drop(b, &dproduct);
   return SPP_OK;
 }
 
 /* Gradient of the MLP's input from that of its output. */
-static enum spp_status mlp(struct backward *b, const float *dy, float **dx) {
+static enum spp_status mlp(struct backward *b, const void *dy, void **dx) {
   struct spp_engine *e = b->e;
   struct spp_layer_kept *k = b->kept;
   int64_t n = e->g->tokens * b->use->unit->held[SPP_SLOT_GATE].rows;
-  const float *whole, *x;
-  float *gathered;
+  const void *whole, *x;
+  void *gathered;
   if (!k->normed2) SPP_TRY(spp_layer_remake_norm(e, b->use, SPP_SLOT_NORM2, k));
   if (!k->gate_up) SPP_TRY(spp_layer_remake_mlp(e, b->use, k));
   SPP_TRY(spp_stream_gather(e, label("mlp output"), dy, &whole, &gathered));
@@ -82,34 +88,34 @@ static enum spp_status mlp(struct backward *b, const float *dy, float **dx) {
   drop(b, &gathered);
   SPP_TRY(spp_stream_gather(e, label("mlp input"), k->normed2, &x, &gathered));
   SPP_TRY(weight_grad(b, SPP_SLOT_GATE, SPP_SLOT_COUNT, k->gate_up, x));
-  SPP_TRY(weight_grad(b, SPP_SLOT_UP, SPP_SLOT_COUNT, k->gate_up + n, x));
+  SPP_TRY(weight_grad(b, SPP_SLOT_UP, SPP_SLOT_COUNT, spp_engine_at(b->e, k->gate_up, n), x));
   drop(b, &gathered);
   drop(b, &k->normed2);
   SPP_TRY(block(b, "norm backward", e->g->tokens * e->arch->hidden, dx));
   SPP_TRY(input_grad(b, SPP_SLOT_GATE, k->gate_up, false, *dx));
-  SPP_TRY(input_grad(b, SPP_SLOT_UP, k->gate_up + n, true, *dx));
+  SPP_TRY(input_grad(b, SPP_SLOT_UP, spp_engine_at(b->e, k->gate_up, n), true, *dx));
   drop(b, &k->gate_up);
   return spp_stream_reduce(e, label("mlp input"), dx);
 }
 
 /* Through a norm; the gradient that flows past the block is added and *dy becomes the sum. */
-static void through_norm(struct backward *b, enum spp_slot slot, float **x, float **rstd, float *inner,
-                         float *dy) {
+static void through_norm(struct backward *b, enum spp_slot slot, void **x, float **rstd, void *inner,
+                         void *dy) {
   b->e->rank->heap.moment = SPP_MOMENT_BACKWARD_NORM;
   norm_grad(b, slot, b->e->g->stream_tokens, b->e->arch->hidden, *x, *rstd, inner);
-  b->ops->add(spp_stream_floats(b->e), SPP_STORE_F32, dy, inner, dy);
+  b->ops->add(spp_stream_elements(b->e), b->e->store, dy, inner, dy);
   drop(b, &inner);
   drop(b, x);
-  drop(b, rstd);
+  drop_floats(b, rstd);
 }
 
-static void heads_back(struct backward *b, enum spp_slot slot, int64_t heads, float *grad, float **raw,
+static void heads_back(struct backward *b, enum spp_slot slot, int64_t heads, void *grad, void **raw,
                        float **rstd) {
   int64_t dh = b->e->arch->head_dim, tokens = b->e->g->tokens;
   const struct spp_rope call = {.tokens = tokens,
                                 .heads = heads,
                                 .head_dim = dh,
-                                .storage = SPP_STORE_F32,
+                                .storage = b->e->store,
                                 .x = grad,
                                 .row_stride = heads * dh,
                                 .cos = b->e->cos,
@@ -119,15 +125,15 @@ static void heads_back(struct backward *b, enum spp_slot slot, int64_t heads, fl
   if (!spp_use_has(b->use, slot)) return;
   norm_grad(b, slot, tokens * heads, dh, *raw, *rstd, grad);
   drop(b, raw);
-  drop(b, rstd);
+  drop_floats(b, rstd);
 }
 
 /* o_proj and attention itself. */
-static enum spp_status attention_inside(struct backward *b, const float *dy,
+static enum spp_status attention_inside(struct backward *b, const void *dy,
                                         struct spp_attention_grads *grads) {
   struct spp_engine *e = b->e;
   struct spp_layer_kept *k = b->kept;
-  float *dout;
+  void *dout;
   bool separate = k->attention.o_input != k->attention.out;
   SPP_TRY(weight_grad(b, SPP_SLOT_O, SPP_SLOT_COUNT, dy, k->attention.o_input));
   if (separate) drop(b, &k->attention.o_input);
@@ -140,10 +146,10 @@ static enum spp_status attention_inside(struct backward *b, const float *dy,
   return SPP_OK;
 }
 
-static enum spp_status projections(struct backward *b, struct spp_attention_grads *g, float **dx) {
+static enum spp_status projections(struct backward *b, struct spp_attention_grads *g, void **dx) {
   struct spp_engine *e = b->e;
-  const float *x;
-  float *gathered;
+  const void *x;
+  void *gathered;
   SPP_TRY(spp_stream_gather(e, label("attention input"), b->kept->normed1, &x, &gathered));
   SPP_TRY(weight_grad(b, SPP_SLOT_Q, SPP_SLOT_Q_BIAS, g->q, x));
   SPP_TRY(weight_grad(b, SPP_SLOT_K, SPP_SLOT_K_BIAS, g->k, x));
@@ -160,10 +166,10 @@ static enum spp_status projections(struct backward *b, struct spp_attention_grad
   return spp_stream_reduce(e, label("attention input"), dx);
 }
 
-static enum spp_status attention(struct backward *b, const float *dy, float **dx) {
+static enum spp_status attention(struct backward *b, const void *dy, void **dx) {
   struct spp_attention_grads grads;
-  const float *whole;
-  float *gathered;
+  const void *whole;
+  void *gathered;
   b->e->rank->heap.moment = SPP_MOMENT_BACKWARD_ATTENTION;
   if (!b->kept->normed1) SPP_TRY(spp_layer_remake_norm(b->e, b->use, SPP_SLOT_NORM1, b->kept));
   SPP_TRY(spp_stream_gather(b->e, label("attention projection"), dy, &whole, &gathered));
@@ -173,9 +179,9 @@ static enum spp_status attention(struct backward *b, const float *dy, float **dx
 }
 
 enum spp_status spp_layer_backward(struct spp_engine *e, const struct spp_unit_use *use,
-                                   struct spp_layer_kept *kept, float **dy) {
+                                   struct spp_layer_kept *kept, void **dy) {
   struct backward b = {.e = e, .ops = e->rank->kernels->ops, .use = use, .kept = kept};
-  float *inner;
+  void *inner;
   e->rank->heap.moment = SPP_MOMENT_BACKWARD_MLP;
   SPP_TRY(mlp(&b, *dy, &inner));
   through_norm(&b, SPP_SLOT_NORM2, &kept->middle, &kept->rstd2, inner, *dy);

@@ -16,17 +16,17 @@ struct forward {
   struct spp_layer_kept *kept;
 };
 
-static enum spp_status block(const struct forward *f, enum spp_part part, const char *name, int64_t floats,
-                             float **data) {
-  return spp_engine_block(f->e, part, name, floats, data);
+static enum spp_status block(const struct forward *f, enum spp_part part, const char *name, int64_t elements,
+                             void **data) {
+  return spp_engine_block(f->e, part, name, elements, data);
 }
 
-static void norm(const struct forward *f, enum spp_slot slot, int64_t rows, int64_t width, const float *x,
-                 float *y, float *rstd) {
+static void norm(const struct forward *f, enum spp_slot slot, int64_t rows, int64_t width, const void *x,
+                 void *y, float *rstd) {
   const struct spp_rmsnorm call = {.rows = rows,
                                    .width = width,
                                    .eps = SPP_ENGINE_EPS,
-                                   .storage = SPP_STORE_F32,
+                                   .storage = f->e->store,
                                    .x = x,
                                    .weight = spp_use_weight(f->use, slot),
                                    .y = y,
@@ -35,23 +35,26 @@ static void norm(const struct forward *f, enum spp_slot slot, int64_t rows, int6
 }
 
 /* y [tokens][out] = x w^T (+ bias). */
-static enum spp_status project(const struct forward *f, enum spp_slot slot, enum spp_slot bias,
-                               const float *x, float *y) {
+static enum spp_status project(const struct forward *f, enum spp_slot slot, enum spp_slot bias, const void *x,
+                               void *y) {
   const struct spp_held *w = &f->use->unit->held[slot];
   int64_t tokens = f->e->g->tokens;
-  SPP_TRY(spp_linear_forward(f->e->rank, tokens, w->cols, w->rows, x, spp_use_weight(f->use, slot), y));
+  SPP_TRY(spp_linear_forward(f->e->rank, tokens, w->cols, w->rows, f->e->store, x,
+                             spp_use_weight(f->use, slot), y));
   if (bias == SPP_SLOT_COUNT || !spp_use_has(f->use, bias)) return SPP_OK;
-  for (int64_t t = 0; t < tokens; t++)
-    f->ops->add(w->rows, SPP_STORE_F32, y + t * w->rows, spp_use_weight(f->use, bias), y + t * w->rows);
+  for (int64_t t = 0; t < tokens; t++) {
+    void *row = spp_engine_at(f->e, y, t * w->rows);
+    f->ops->add(w->rows, f->e->store, row, spp_use_weight(f->use, bias), row);
+  }
   return SPP_OK;
 }
 
-static void rotate(const struct forward *f, int64_t heads, float *x) {
+static void rotate(const struct forward *f, int64_t heads, void *x) {
   int64_t dh = f->e->arch->head_dim;
   const struct spp_rope call = {.tokens = f->e->g->tokens,
                                 .heads = heads,
                                 .head_dim = dh,
-                                .storage = SPP_STORE_F32,
+                                .storage = f->e->store,
                                 .x = x,
                                 .row_stride = heads * dh,
                                 .cos = f->e->cos,
@@ -62,19 +65,19 @@ static void rotate(const struct forward *f, int64_t heads, float *x) {
 
 /* Normalises each head of *x; the input is kept. */
 static enum spp_status norm_heads(const struct forward *f, enum spp_slot slot, int64_t heads,
-                                  const char *name, float **x, float **raw, float **rstd) {
+                                  const char *name, void **x, void **raw, float **rstd) {
   int64_t rows = f->e->g->tokens * heads, dh = f->e->arch->head_dim;
   *raw = *rstd = NULL;
   if (!spp_use_has(f->use, slot)) return SPP_OK;
   SPP_TRY(spp_heap_rename(&f->e->rank->heap, *x, kept_part, "q/k norm: input", f->e->rank->diag));
   *raw = *x;
-  SPP_TRY(block(f, kept_part, "q/k norm: statistics", rows, rstd));
+  SPP_TRY(spp_engine_floats(f->e, kept_part, "q/k norm: statistics", rows, rstd));
   SPP_TRY(block(f, kept_part, name, rows * dh, x));
   norm(f, slot, rows, dh, *raw, *x, *rstd);
   return SPP_OK;
 }
 
-static enum spp_status query_key_value(struct forward *f, const float *x) {
+static enum spp_status query_key_value(struct forward *f, const void *x) {
   const struct spp_geometry *g = f->e->g;
   struct spp_layer_kept *k = f->kept;
   SPP_TRY(block(f, kept_part, "q after RoPE", g->tokens * g->q_width, &k->attention.q));
@@ -98,7 +101,7 @@ static enum spp_status prepare_heads(struct forward *f) {
   return SPP_OK;
 }
 
-static void drop(const struct forward *f, float **data) {
+static void drop(const struct forward *f, void **data) {
   spp_heap_free(&f->e->rank->heap, *data);
   *data = NULL;
 }
@@ -119,8 +122,8 @@ static enum spp_status attention(struct forward *f) {
 static enum spp_status attend(struct forward *f) {
   struct spp_engine *e = f->e;
   struct spp_layer_kept *k = f->kept;
-  const float *x;
-  float *gathered;
+  const void *x;
+  void *gathered;
   SPP_TRY(spp_stream_gather(e, (struct spp_label){"attention input", f->pass}, k->normed1, &x, &gathered));
   SPP_TRY(query_key_value(f, x));
   spp_heap_free(&e->rank->heap, gathered);
@@ -130,28 +133,28 @@ static enum spp_status attend(struct forward *f) {
   SPP_TRY(block(f, work_part, "stream", e->g->tokens * e->arch->hidden, &k->middle));
   SPP_TRY(project(f, SPP_SLOT_O, SPP_SLOT_COUNT, k->attention.o_input, k->middle));
   SPP_TRY(spp_stream_reduce(e, (struct spp_label){"attention projection", f->pass}, &k->middle));
-  f->ops->add(spp_stream_floats(e), SPP_STORE_F32, k->middle, k->input, k->middle);
+  f->ops->add(spp_stream_elements(e), f->e->store, k->middle, k->input, k->middle);
   return spp_heap_rename(&e->rank->heap, k->middle, kept_part, "post-attention norm: input", e->rank->diag);
 }
 
-static enum spp_status feed_forward(struct forward *f, float **out) {
+static enum spp_status feed_forward(struct forward *f, void **out) {
   struct spp_engine *e = f->e;
   struct spp_layer_kept *k = f->kept;
   int64_t n = e->g->tokens * f->use->unit->held[SPP_SLOT_GATE].rows;
-  const float *x;
-  float *gathered;
+  const void *x;
+  void *gathered;
   SPP_TRY(spp_stream_gather(e, (struct spp_label){"mlp input", f->pass}, k->normed2, &x, &gathered));
   SPP_TRY(block(f, kept_part, "MLP: gate and up", 2 * n, &k->gate_up));
   SPP_TRY(project(f, SPP_SLOT_GATE, SPP_SLOT_COUNT, x, k->gate_up));
-  SPP_TRY(project(f, SPP_SLOT_UP, SPP_SLOT_COUNT, x, k->gate_up + n));
+  SPP_TRY(project(f, SPP_SLOT_UP, SPP_SLOT_COUNT, x, spp_engine_at(e, k->gate_up, n)));
   spp_heap_free(&e->rank->heap, gathered);
   if (spp_engine_drops(e, SPP_RC_LAYERNORM) && f->pass == SPP_PASS_FORWARD) drop(f, &k->normed2);
   SPP_TRY(block(f, kept_part, "MLP: input of down", n, &k->product));
-  f->ops->swiglu_forward(n, SPP_STORE_F32, k->gate_up, k->gate_up + n, k->product);
+  f->ops->swiglu_forward(n, f->e->store, k->gate_up, spp_engine_at(e, k->gate_up, n), k->product);
   SPP_TRY(block(f, work_part, "stream", e->g->tokens * e->arch->hidden, out));
   SPP_TRY(project(f, SPP_SLOT_DOWN, SPP_SLOT_COUNT, k->product, *out));
   SPP_TRY(spp_stream_reduce(e, (struct spp_label){"mlp output", f->pass}, out));
-  f->ops->add(spp_stream_floats(e), SPP_STORE_F32, *out, k->middle, *out);
+  f->ops->add(spp_stream_elements(e), f->e->store, *out, k->middle, *out);
   if (spp_engine_drops(e, SPP_RC_MLP) && f->pass == SPP_PASS_FORWARD) {
     drop(f, &k->gate_up);
     drop(f, &k->product);
@@ -160,9 +163,9 @@ static enum spp_status feed_forward(struct forward *f, float **out) {
 }
 
 static enum spp_status norm_stream(struct forward *f, enum spp_slot slot, const char *output,
-                                   const char *statistics, const float *x, float **y, float **rstd) {
-  SPP_TRY(block(f, kept_part, output, spp_stream_floats(f->e), y));
-  SPP_TRY(block(f, kept_part, statistics, f->e->g->stream_tokens, rstd));
+                                   const char *statistics, const void *x, void **y, float **rstd) {
+  SPP_TRY(block(f, kept_part, output, spp_stream_elements(f->e), y));
+  SPP_TRY(spp_engine_floats(f->e, kept_part, statistics, f->e->g->stream_tokens, rstd));
   norm(f, slot, f->e->g->stream_tokens, f->e->arch->hidden, x, *y, *rstd);
   return SPP_OK;
 }
@@ -176,8 +179,8 @@ enum spp_status spp_layer_remake_norm(struct spp_engine *e, const struct spp_uni
                                       enum spp_slot slot, struct spp_layer_kept *k) {
   const struct forward f = forward_of(e, use, SPP_PASS_RECOMPUTE, k);
   bool first = slot == SPP_SLOT_NORM1;
-  float **y = first ? &k->normed1 : &k->normed2;
-  SPP_TRY(block(&f, kept_part, first ? norm1_output : norm2_output, spp_stream_floats(e), y));
+  void **y = first ? &k->normed1 : &k->normed2;
+  SPP_TRY(block(&f, kept_part, first ? norm1_output : norm2_output, spp_stream_elements(e), y));
   norm(&f, slot, e->g->stream_tokens, e->arch->hidden, first ? k->input : k->middle, *y,
        first ? k->rstd1 : k->rstd2);
   return SPP_OK;
@@ -186,14 +189,14 @@ enum spp_status spp_layer_remake_norm(struct spp_engine *e, const struct spp_uni
 enum spp_status spp_layer_remake_mlp(struct spp_engine *e, const struct spp_unit_use *use,
                                      struct spp_layer_kept *kept) {
   struct forward f = forward_of(e, use, SPP_PASS_RECOMPUTE, kept);
-  float *out;
+  void *out;
   SPP_TRY(feed_forward(&f, &out));
   spp_heap_free(&e->rank->heap, out);
   return SPP_OK;
 }
 
 enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
-                                  float **x, struct spp_layer_kept *kept) {
+                                  void **x, struct spp_layer_kept *kept) {
   struct forward f = forward_of(e, use, pass, kept);
   *kept = (struct spp_layer_kept){.input = *x};
   SPP_TRY(norm_stream(&f, SPP_SLOT_NORM1, norm1_output, "input norm: statistics", kept->input, &kept->normed1,
@@ -205,8 +208,8 @@ enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_us
 }
 
 void spp_layer_release(struct spp_engine *e, struct spp_layer_kept *k) {
-  float *const blocks[] = {k->rstd1,  k->normed1, k->q_raw,   k->k_raw,   k->q_rstd, k->k_rstd,
-                           k->middle, k->rstd2,   k->normed2, k->gate_up, k->product};
+  void *const blocks[] = {k->rstd1,  k->normed1, k->q_raw,   k->k_raw,   k->q_rstd, k->k_rstd,
+                          k->middle, k->rstd2,   k->normed2, k->gate_up, k->product};
   for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
     spp_heap_free(&e->rank->heap, blocks[i]);
   spp_attention_release(e->rank, &k->attention);

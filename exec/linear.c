@@ -3,12 +3,12 @@
 #include "kernels/gemm.h"
 
 /* The products only read a and b. */
-static struct spp_matrix matrix(const float *data, int64_t ld) {
+static struct spp_matrix matrix(const void *data, int64_t ld, enum spp_storage store) {
   union {
-    const float *read;
+    const void *read;
     void *any;
   } pointer = {.read = data};
-  return (struct spp_matrix){pointer.any, ld, SPP_STORE_F32};
+  return (struct spp_matrix){pointer.any, ld, store};
 }
 
 static enum spp_status run(struct spp_rank *rank, struct spp_gemm g) {
@@ -23,35 +23,35 @@ static enum spp_status run(struct spp_rank *rank, struct spp_gemm g) {
 }
 
 enum spp_status spp_linear_forward(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                   const float *x, const float *w, float *y) {
+                                   enum spp_storage store, const void *x, const void *w, void *y) {
   return run(rank, (struct spp_gemm){.trans_b = true,
                                      .m = tokens,
                                      .n = out,
                                      .k = in,
-                                     .a = matrix(x, in),
-                                     .b = matrix(w, in),
-                                     .c = matrix(y, out)});
+                                     .a = matrix(x, in, store),
+                                     .b = matrix(w, in, store),
+                                     .c = matrix(y, out, store)});
 }
 
 enum spp_status spp_linear_input(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                 const float *dy, const float *w, bool add, float *dx) {
+                                 enum spp_storage store, const void *dy, const void *w, bool add, void *dx) {
   return run(rank, (struct spp_gemm){.m = tokens,
                                      .n = in,
                                      .k = out,
                                      .beta = add ? 1.0F : 0.0F,
-                                     .a = matrix(dy, out),
-                                     .b = matrix(w, in),
-                                     .c = matrix(dx, in)});
+                                     .a = matrix(dy, out, store),
+                                     .b = matrix(w, in, store),
+                                     .c = matrix(dx, in, store)});
 }
 
 enum spp_status spp_linear_weight(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                  const float *dy, const float *x, float *dw) {
+                                  enum spp_storage store, const void *dy, const void *x, float *dw) {
   return run(rank, (struct spp_gemm){.trans_a = true,
                                      .m = out,
                                      .n = in,
                                      .k = tokens,
                                      .beta = 1.0F,
-                                     .a = matrix(dy, out),
-                                     .b = matrix(x, in),
-                                     .c = matrix(dw, in)});
+                                     .a = matrix(dy, out, store),
+                                     .b = matrix(x, in, store),
+                                     .c = matrix(dw, in, SPP_STORE_F32)});
 }

@@ -10,14 +10,14 @@
 /* A block on its way to another stage, freed when it has arrived. */
 struct departure {
   bool under_way;
-  float *block;
+  void *block;
   struct spp_transfer transfer;
 };
 
 struct pipeline {
   struct spp_engine *e;
   int64_t pp, vpp, stage, m, chunk_layers;
-  float **head_grads; /* [m]: what spp_head_train left for the backward pass */
+  void **head_grads; /* [m]: what spp_head_train left for the backward pass */
   struct departure forward, backward;
 };
 
@@ -39,11 +39,11 @@ static int channel(bool backward, int64_t chunk) {
   return (int)(2 * chunk + (backward ? 1 : 0));
 }
 
-static enum spp_status arrive(struct pipeline *p, int64_t from, int at, float **block) {
+static enum spp_status arrive(struct pipeline *p, int64_t from, int at, void **block) {
   struct spp_engine *e = p->e;
   struct spp_transfer t;
-  int64_t bytes = spp_stream_floats(e) * (int64_t)sizeof(float);
-  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "pipeline buffers", spp_stream_floats(e), block));
+  int64_t bytes = spp_stream_elements(e) * spp_storage_bytes(e->store);
+  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "pipeline buffers", spp_stream_elements(e), block));
   SPP_TRY(spp_group_receive_start(&e->groups.pp, (int)from, at, *block, bytes, &t, e->rank->diag));
   return spp_group_wait(&e->groups.pp, &t, e->rank->diag);
 }
@@ -58,9 +58,9 @@ static enum spp_status land(struct pipeline *p, struct departure *d) {
 
 /* One block a direction is under way; the next waits for it. */
 static enum spp_status depart(struct pipeline *p, struct departure *d, struct spp_label label, int64_t to,
-                              int at, float *block) {
+                              int at, void *block) {
   struct spp_engine *e = p->e;
-  int64_t bytes = spp_stream_floats(e) * (int64_t)sizeof(float);
+  int64_t bytes = spp_stream_elements(e) * spp_storage_bytes(e->store);
   SPP_TRY(land(p, d));
   SPP_TRY(spp_heap_rename(&e->rank->heap, block, SPP_PART_TRANSIENT, "pipeline buffers", e->rank->diag));
   d->block = block;
@@ -77,7 +77,7 @@ static bool recomputed(const struct pipeline *p, int64_t layer) {
   return l->recompute_layers == SPP_UNSET || layer < l->recompute_layers;
 }
 
-static enum spp_status forward_layer(struct pipeline *p, struct task t, int64_t layer, float **x) {
+static enum spp_status forward_layer(struct pipeline *p, struct task t, int64_t layer, void **x) {
   struct spp_engine *e = p->e;
   struct spp_unit_use use;
   int64_t unit = e->weights.first_layer_unit + layer;
@@ -94,13 +94,13 @@ static enum spp_status forward_layer(struct pipeline *p, struct task t, int64_t 
 /* The forward pass again, for what it keeps; its result is not needed. */
 static enum spp_status rerun(struct pipeline *p, const struct spp_unit_use *use,
                              struct spp_layer_kept *kept) {
-  float *x = kept->input;
+  void *x = kept->input;
   SPP_TRY(spp_layer_forward(p->e, use, SPP_PASS_RECOMPUTE, &x, kept));
   spp_heap_free(&p->e->rank->heap, x);
   return SPP_OK;
 }
 
-static enum spp_status backward_layer(struct pipeline *p, struct task t, int64_t layer, float **dy) {
+static enum spp_status backward_layer(struct pipeline *p, struct task t, int64_t layer, void **dy) {
   struct spp_engine *e = p->e;
   struct spp_unit_use use;
   int64_t unit = e->weights.first_layer_unit + layer;
@@ -115,7 +115,7 @@ static enum spp_status backward_layer(struct pipeline *p, struct task t, int64_t
 static enum spp_status forward(struct pipeline *p, struct task t) {
   struct spp_engine *e = p->e;
   bool wraps = p->stage == 0; /* the sender's chunk is the one before */
-  float *x;
+  void *x;
   spp_batch_fill(e, t.micro_batch);
   if (is_first(p, t))
     SPP_TRY(spp_embedding_forward(e, &x));
@@ -134,7 +134,7 @@ static enum spp_status forward(struct pipeline *p, struct task t) {
 static enum spp_status backward(struct pipeline *p, struct task t) {
   struct spp_engine *e = p->e;
   bool wraps = p->stage == p->pp - 1;
-  float *dy = NULL;
+  void *dy = NULL;
   spp_batch_fill(e, t.micro_batch);
   if (is_last(p, t))
     dy = p->head_grads[t.micro_batch];

@@ -19,6 +19,7 @@ enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec
   plan->layout = setting->layout;
   plan->layout.etp = setting->layout.tp; /* experts would be cut like everything else */
   plan->gpu.capacity_bytes = INT64_MAX / 2;
+  plan->gpu.flops_per_s[SPP_DTYPE_BF16] = 1; /* it computes in bf16; how fast, a probe tells */
   plan->cluster.gpus_per_node = (int)spp_layout_world(&setting->layout);
   SPP_TRY(spp_framework_load(config_dir, "spplan", &plan->arena, &framework, diag));
   spp_job_spec_clear(&spec);
@@ -29,7 +30,7 @@ enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec
   spec.gpus = spp_layout_world(&setting->layout);
   spec.seq_tokens = setting->seq_tokens;
   spec.global_batch = setting->layout.micro_batch * setting->layout.grad_accum * setting->layout.dp;
-  spec.dtype = SPP_DTYPE_FP32;
+  spec.dtype = (int)setting->dtype;
   if (setting->doc_count > 0) {
     spec.packing = 1;
     spp_documents_measure(setting->doc_lengths, setting->doc_count, setting->seq_tokens, &spec.documents);

@@ -10,6 +10,7 @@ struct spp_exec_setting {
   const struct spp_arch *arch;
   struct spp_layout layout;
   int64_t seq_tokens;
+  enum spp_dtype dtype; /* fp32 or bf16 */
   const int64_t
       *doc_lengths; /* documents packed into sequences of at most seq_tokens; NULL: one a sequence */
   int64_t doc_count;

@@ -148,7 +148,7 @@ enum spp_status spp_probe_run(struct spp_rank *rank, struct spp_probe *probe) {
 
 void spp_probe_describe(const struct spp_probe *p, struct spp_gpu *gpu, struct spp_calib *calib) {
   const struct spp_collective_fit hop = {p->hop_s, p->hop_s, 1.0, 0};
-  gpu->flops_per_s[SPP_DTYPE_FP32] = p->gemm_flops_per_s;
+  gpu->flops_per_s[SPP_DTYPE_FP32] = gpu->flops_per_s[SPP_DTYPE_BF16] = p->gemm_flops_per_s;
   gpu->memory_bytes_per_s = p->memory_bytes_per_s;
   gpu->has_fast_link = true;
   gpu->link_bytes_per_s = gpu->pcie_bytes_per_s = p->hop_bytes_per_s;

@@ -18,11 +18,33 @@ static struct spp_kv_block block_at(const struct spp_attention *a, int64_t step,
   return (struct spp_kv_block){kv.k, kv.v, a->rows, a->positions[owner(a, step)]};
 }
 
+static enum spp_status block_in(struct spp_rank *rank, const char *name, int64_t elements,
+                                enum spp_storage storage, void **data) {
+  return spp_heap_elements(&rank->heap, SPP_PART_TRANSIENT, name, elements, storage, data, rank->diag);
+}
+
 static enum spp_status allocate(struct spp_rank *rank, const struct spp_attention *a, const char *name,
-                                struct spp_kv *kv) {
-  int64_t floats = spp_attention_kv_floats(a);
-  SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, name, floats, &kv->k, rank->diag));
-  return spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, name, floats, &kv->v, rank->diag);
+                                enum spp_storage storage, struct spp_kv *kv) {
+  int64_t elements = spp_attention_kv_elements(a);
+  SPP_TRY(block_in(rank, name, elements, storage, &kv->k));
+  return block_in(rank, name, elements, storage, &kv->v);
+}
+
+/* Sums over blocks are taken in fp32; a single block is written as it stays. */
+static enum spp_storage sums_of(const struct spp_attention *a) {
+  return ranks(a) > 1 ? SPP_STORE_F32 : a->store;
+}
+
+/* *data, summed in fp32, in the storage of the rest. */
+static enum spp_status settle(struct spp_rank *rank, const struct spp_attention *a, const char *name,
+                              int64_t elements, void **data) {
+  void *settled;
+  if (sums_of(a) == a->store) return SPP_OK;
+  SPP_TRY(block_in(rank, name, elements, a->store, &settled));
+  rank->kernels->ops->convert(elements, *data, SPP_STORE_F32, settled, a->store);
+  spp_heap_free(&rank->heap, *data);
+  *data = settled;
+  return SPP_OK;
 }
 
 static void release(struct spp_rank *rank, struct spp_kv *kv) {
@@ -35,8 +57,9 @@ struct hop {
   struct spp_shift k, v;
 };
 static enum spp_status hop_start(struct spp_rank *rank, const struct spp_attention *a, struct spp_label label,
-                                 struct spp_kv from, struct spp_kv to, struct hop *hop) {
-  int64_t bytes = spp_attention_kv_floats(a) * (int64_t)sizeof(float);
+                                 enum spp_storage storage, struct spp_kv from, struct spp_kv to,
+                                 struct hop *hop) {
+  int64_t bytes = spp_attention_kv_elements(a) * spp_storage_bytes(storage);
   SPP_TRY(spp_group_shift_start(a->ring, label, from.k, to.k, bytes, &hop->k, rank->diag));
   return spp_group_shift_start(a->ring, label, from.v, to.v, bytes, &hop->v, rank->diag);
 }
@@ -57,7 +80,7 @@ static enum spp_status passing_open(struct spp_rank *rank, const struct spp_atte
                                     struct passing *p) {
   *p = (struct passing){.here = {kept->k, kept->v}, .label = label};
   for (int i = 0; i < 2 && i < ranks(a) - 1; i++)
-    SPP_TRY(allocate(rank, a, "ring: KV blocks", &p->buffers[i]));
+    SPP_TRY(allocate(rank, a, "ring: KV blocks", a->store, &p->buffers[i]));
   return SPP_OK;
 }
 static bool passing_on(const struct spp_attention *a, int64_t step) {
@@ -66,7 +89,7 @@ static bool passing_on(const struct spp_attention *a, int64_t step) {
 static enum spp_status passing_start(struct spp_rank *rank, const struct spp_attention *a, int64_t step,
                                      struct passing *p) {
   if (!passing_on(a, step)) return SPP_OK;
-  return hop_start(rank, a, p->label, p->here, p->buffers[step % 2], &p->hop);
+  return hop_start(rank, a, p->label, a->store, p->here, p->buffers[step % 2], &p->hop);
 }
 static enum spp_status passing_wait(struct spp_rank *rank, const struct spp_attention *a, int64_t step,
                                     struct passing *p) {
@@ -80,45 +103,59 @@ static void passing_close(struct spp_rank *rank, struct passing *p) {
   release(rank, &p->buffers[1]);
 }
 
-/* A block's result and where it is merged. */
-struct partial {
-  float *out, *lse;
+/* The merged result, and that of the block at hand. */
+struct merge {
+  void *out; /* fp32; kept->out where that is */
+  struct spp_block_result block;
 };
-static enum spp_status partial_open(struct spp_rank *rank, const struct spp_attention *a, struct partial *p) {
-  *p = (struct partial){NULL, NULL};
+static enum spp_status merge_open(struct spp_rank *rank, const struct spp_attention *a,
+                                  const struct spp_attention_kept *kept, struct merge *m) {
+  int64_t elements = spp_attention_q_elements(a);
+  *m = (struct merge){.out = kept->out, .block = {.storage = SPP_STORE_F32}};
   if (ranks(a) == 1) return SPP_OK;
-  SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "ring: block output", spp_attention_q_floats(a),
-                          &p->out, rank->diag));
+  if (a->store != SPP_STORE_F32)
+    SPP_TRY(block_in(rank, "ring: fp32 output accumulator", elements, SPP_STORE_F32, &m->out));
+  SPP_TRY(block_in(rank, "ring: block output", elements, SPP_STORE_F32, &m->block.out));
   return spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "ring: block output", a->heads_here * a->rows,
-                         &p->lse, rank->diag);
+                         &m->block.lse, rank->diag);
+}
+static void merge_close(struct spp_rank *rank, const struct spp_attention *a,
+                        const struct spp_attention_kept *kept, struct merge *m) {
+  if (m->out != kept->out) {
+    rank->kernels->ops->convert(spp_attention_q_elements(a), m->out, SPP_STORE_F32, kept->out, a->store);
+    spp_heap_free(&rank->heap, m->out);
+  }
+  spp_heap_free(&rank->heap, m->block.out);
+  spp_heap_free(&rank->heap, m->block.lse);
 }
 
 enum spp_status spp_ring_forward(struct spp_rank *rank, const struct spp_attention *a, enum spp_pass pass,
                                  struct spp_attention_kept *kept) {
   struct passing passing;
-  struct partial partial;
+  struct merge merge;
   int64_t width = a->heads_here * a->head_dim;
   SPP_TRY(passing_open(rank, a, (struct spp_label){"kv block", pass}, kept, &passing));
-  SPP_TRY(partial_open(rank, a, &partial));
+  SPP_TRY(merge_open(rank, a, kept, &merge));
+  const struct spp_block_result first = {merge.out, sums_of(a), kept->lse};
   for (int64_t step = 0; step < ranks(a); step++) {
     const struct spp_kv_block block = block_at(a, step, passing.here);
-    struct partial to = step == 0 ? (struct partial){kept->out, kept->lse} : partial;
     SPP_TRY(passing_start(rank, a, step, &passing));
-    SPP_TRY(spp_attention_block_forward(rank, a, kept->q, &block, to.out, to.lse));
+    SPP_TRY(spp_attention_block_forward(rank, a, kept->q, &block, step == 0 ? &first : &merge.block));
     if (step > 0)
-      spp_lse_merge(a->rows, a->heads_here, a->head_dim, kept->out, width, kept->lse, a->rows, to.out, width,
-                    to.lse, a->rows);
+      spp_lse_merge(a->rows, a->heads_here, a->head_dim, merge.out, width, kept->lse, a->rows,
+                    merge.block.out, width, merge.block.lse, a->rows);
     SPP_TRY(passing_wait(rank, a, step, &passing));
   }
-  spp_heap_free(&rank->heap, partial.out);
-  spp_heap_free(&rank->heap, partial.lse);
+  merge_close(rank, a, kept, &merge);
   passing_close(rank, &passing);
   return SPP_OK;
 }
 
+static const char qkv_gradients[] = "gradients of q, k, v";
+
 /* Gradients of the block at hand; dK and dV of what the ranks before have added arrive meanwhile. */
 struct gradients {
-  float *dq, *block_dq;
+  void *dq, *block_dq;
   struct spp_kv sum, arriving, block;
   struct hop hop;
 };
@@ -126,14 +163,13 @@ struct gradients {
 static enum spp_status gradients_open(struct spp_rank *rank, const struct spp_attention *a,
                                       struct gradients *g) {
   *g = (struct gradients){.dq = NULL};
-  SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "gradients of q, k, v", spp_attention_q_floats(a),
-                          &g->dq, rank->diag));
-  SPP_TRY(allocate(rank, a, "gradients of q, k, v", &g->sum));
+  const enum spp_storage storage = sums_of(a);
+  SPP_TRY(block_in(rank, qkv_gradients, spp_attention_q_elements(a), storage, &g->dq));
+  SPP_TRY(allocate(rank, a, qkv_gradients, storage, &g->sum));
   if (ranks(a) == 1) return SPP_OK;
-  SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "ring: fp32 dq", spp_attention_q_floats(a),
-                          &g->block_dq, rank->diag));
-  SPP_TRY(allocate(rank, a, "ring: fp32 dk, dv", &g->arriving));
-  return allocate(rank, a, "ring: fp32 dk, dv", &g->block);
+  SPP_TRY(block_in(rank, "ring: fp32 dq", spp_attention_q_elements(a), storage, &g->block_dq));
+  SPP_TRY(allocate(rank, a, "ring: fp32 dk, dv", storage, &g->arriving));
+  return allocate(rank, a, "ring: fp32 dk, dv", storage, &g->block);
 }
 
 static void gradients_close(struct spp_rank *rank, struct gradients *g) {
@@ -146,8 +182,8 @@ static void gradients_close(struct spp_rank *rank, struct gradients *g) {
 static enum spp_status gradients_add(struct spp_rank *rank, const struct spp_attention *a,
                                      struct gradients *g) {
   const struct spp_ops *ops = rank->kernels->ops;
-  int64_t floats = spp_attention_kv_floats(a);
-  ops->add(spp_attention_q_floats(a), SPP_STORE_F32, g->dq, g->block_dq, g->dq);
+  int64_t floats = spp_attention_kv_elements(a);
+  ops->add(spp_attention_q_elements(a), SPP_STORE_F32, g->dq, g->block_dq, g->dq);
   SPP_TRY(hop_wait(rank, a, &g->hop));
   struct spp_kv sum = g->arriving;
   g->arriving = g->sum;
@@ -158,8 +194,8 @@ static enum spp_status gradients_add(struct spp_rank *rank, const struct spp_att
 }
 
 enum spp_status spp_ring_backward(struct spp_rank *rank, const struct spp_attention *a,
-                                  const struct spp_attention_kept *kept, const float *dout,
-                                  const float *delta, struct spp_attention_grads *grads) {
+                                  const struct spp_attention_kept *kept, const void *dout, const float *delta,
+                                  struct spp_attention_grads *grads) {
   const struct spp_label travels = {"dkv block", SPP_PASS_BACKWARD};
   struct passing passing;
   struct gradients g;
@@ -168,12 +204,13 @@ enum spp_status spp_ring_backward(struct spp_rank *rank, const struct spp_attent
   for (int64_t step = 0; step < ranks(a); step++) {
     const struct spp_kv_block block = block_at(a, step, passing.here);
     const struct spp_block_backward work = {
-        kept->q, dout, kept->lse, delta, step == 0 ? g.dq : g.block_dq, step == 0 ? g.sum : g.block};
+        kept->q,   dout, kept->lse, delta, step == 0 ? g.dq : g.block_dq, step == 0 ? g.sum : g.block,
+        sums_of(a)};
     SPP_TRY(passing_start(rank, a, step, &passing));
     SPP_TRY(spp_attention_block_backward(rank, a, &block, &work));
     if (step > 0) SPP_TRY(gradients_add(rank, a, &g));
     SPP_TRY(passing_wait(rank, a, step, &passing));
-    if (ranks(a) > 1) SPP_TRY(hop_start(rank, a, travels, g.sum, g.arriving, &g.hop));
+    if (ranks(a) > 1) SPP_TRY(hop_start(rank, a, travels, SPP_STORE_F32, g.sum, g.arriving, &g.hop));
   }
   passing_close(rank, &passing);
   *grads = (struct spp_attention_grads){g.dq, g.sum.k, g.sum.v};
@@ -183,5 +220,7 @@ enum spp_status spp_ring_backward(struct spp_rank *rank, const struct spp_attent
   *grads = (struct spp_attention_grads){g.dq, g.arriving.k, g.arriving.v};
   g.arriving = g.sum;
   gradients_close(rank, &g);
-  return SPP_OK;
+  SPP_TRY(settle(rank, a, qkv_gradients, spp_attention_q_elements(a), &grads->q));
+  SPP_TRY(settle(rank, a, qkv_gradients, spp_attention_kv_elements(a), &grads->k));
+  return settle(rank, a, qkv_gradients, spp_attention_kv_elements(a), &grads->v);
 }

@@ -44,26 +44,32 @@ static struct piece piece_of_unit(const struct spp_engine *e, int64_t unit) {
   return p;
 }
 
-static float *weights_of(const struct spp_engine *e, const struct piece *p) {
-  return e->states.weights + (e->states.zero >= 3 ? p->shard : p->first);
+static void *weights_of(const struct spp_engine *e, const struct piece *p) {
+  return spp_engine_at(e, e->states.weights, e->states.zero >= 3 ? p->shard : p->first);
 }
 static float *grads_of(const struct spp_engine *e, const struct piece *p) {
   return e->states.grads + (e->states.zero >= 2 ? p->shard : p->first);
 }
+/* The optimizer's: masters and moments. */
 static int64_t moment_offset(const struct spp_engine *e, const struct piece *p) {
   return e->states.zero >= 1 ? p->shard : p->first;
+}
+
+static float *master_of(const struct spp_engine *e, const struct piece *p) {
+  return e->store == SPP_STORE_F32 ? weights_of(e, p) : e->states.master + moment_offset(e, p);
 }
 
 static enum spp_status allocate(struct spp_engine *e) {
   struct spp_engine_states *s = &e->states;
   int64_t whole = e->weights.floats, shard = s->shard_floats;
   SPP_TRY(spp_engine_block(e, SPP_PART_WEIGHTS, "weights", s->zero >= 3 ? shard : whole, &s->weights));
-  SPP_TRY(spp_engine_block(e, SPP_PART_GRADIENTS, "gradients", s->zero >= 2 ? shard : whole, &s->grads));
-  SPP_TRY(spp_engine_block(e, SPP_PART_OPTIMIZER, "optimizer states", s->zero >= 1 ? shard : whole,
-                           &s->first_moment));
-  SPP_TRY(spp_engine_block(e, SPP_PART_OPTIMIZER, "optimizer states", s->zero >= 1 ? shard : whole,
-                           &s->second_moment));
-  size_t moment_bytes = (size_t)(s->zero >= 1 ? shard : whole) * sizeof(float);
+  SPP_TRY(spp_engine_floats(e, SPP_PART_GRADIENTS, "gradients", s->zero >= 2 ? shard : whole, &s->grads));
+  int64_t stepped = s->zero >= 1 ? shard : whole;
+  if (e->store != SPP_STORE_F32)
+    SPP_TRY(spp_engine_floats(e, SPP_PART_MASTER, "fp32 master weights", stepped, &s->master));
+  SPP_TRY(spp_engine_floats(e, SPP_PART_OPTIMIZER, "optimizer states", stepped, &s->first_moment));
+  SPP_TRY(spp_engine_floats(e, SPP_PART_OPTIMIZER, "optimizer states", stepped, &s->second_moment));
+  size_t moment_bytes = (size_t)stepped * sizeof(float);
   memset(s->first_moment, 0, moment_bytes);
   memset(s->second_moment, 0, moment_bytes);
   return SPP_OK;
@@ -83,26 +89,27 @@ static void visit_range(const struct spp_engine *e, int64_t first, int64_t last,
 }
 
 struct store {
-  float *data;
+  void *data;
+  enum spp_storage storage;
   int64_t first; /* stage offset of data[0] */
 };
 static void initialise(void *context, const struct spp_held *held, int64_t element, int64_t stage_offset) {
   const struct store *s = context;
-  s->data[stage_offset - s->first] = spp_weight_initial(held->weight, spp_held_number(held, element));
+  spp_store(s->data, s->storage, stage_offset - s->first,
+            spp_weight_initial(held->weight, spp_held_number(held, element)));
 }
 
 static void initialise_weights(struct spp_engine *e) {
-  if (e->states.zero < 3) {
-    struct store all = {e->states.weights, 0};
-    visit_range(e, 0, e->weights.floats, initialise, &all);
-    return;
-  }
   struct piece p = {0};
+  struct store all = {e->states.weights, e->store, 0};
+  if (e->states.zero < 3) visit_range(e, 0, e->weights.floats, initialise, &all);
   for (int64_t i = 0; i < e->states.segment_count; i++) {
     struct piece before = p;
     p = piece_next(e, i, i > 0 ? &before : NULL);
-    struct store mine = {weights_of(e, &p), p.first};
-    visit_range(e, p.first, p.last, initialise, &mine);
+    struct store mine = {weights_of(e, &p), e->store, p.first};
+    struct store master = {master_of(e, &p), SPP_STORE_F32, p.first};
+    if (e->states.zero >= 3) visit_range(e, p.first, p.last, initialise, &mine);
+    if (e->states.master) visit_range(e, p.first, p.last, initialise, &master);
   }
 }
 
@@ -126,29 +133,29 @@ static enum spp_status gather_unit(struct spp_engine *e, int64_t unit, enum spp_
   struct piece p = piece_of_unit(e, unit);
   SPP_TRY(spp_engine_block(e, SPP_PART_SHARDING_BUFFERS, "gathered layer weights", p.segment_floats,
                            &use->gathered));
-  memcpy(use->gathered + p.first - p.segment_first, weights_of(e, &p),
-         (size_t)(p.last - p.first) * sizeof(float));
+  memcpy(spp_engine_at(e, use->gathered, p.first - p.segment_first), weights_of(e, &p),
+         (size_t)((p.last - p.first) * spp_storage_bytes(e->store)));
   use->weights = use->gathered;
   if (shards(e) == 1) return SPP_OK;
-  return spp_group_all_gather(e->groups.reduce, (struct spp_label){"parameters", pass}, use->gathered,
-                              p.segment_floats, e->rank->diag);
+  return spp_group_all_gather_span(e->groups.reduce, (struct spp_label){"parameters", pass},
+                                   spp_engine_span(e, use->gathered, p.segment_floats), e->rank->diag);
 }
 
 enum spp_status spp_states_use(struct spp_engine *e, int64_t unit, enum spp_pass pass,
                                struct spp_unit_use *use) {
   const struct spp_unit *u = &e->weights.units[unit];
-  *use = (struct spp_unit_use){.unit = u};
+  *use = (struct spp_unit_use){.unit = u, .store = e->store};
   if (e->states.zero >= 3)
     SPP_TRY(gather_unit(e, unit, pass, use));
   else
-    use->weights = e->states.weights + u->offset;
+    use->weights = spp_engine_at(e, e->states.weights, u->offset);
   if (pass != SPP_PASS_BACKWARD) return SPP_OK;
   if (e->states.zero < 2) {
     use->grads = e->states.grads + u->offset;
     return SPP_OK;
   }
-  SPP_TRY(spp_engine_block(e, SPP_PART_SHARDING_BUFFERS, "gradients of one layer", u->floats,
-                           &use->gathered_grads));
+  SPP_TRY(spp_engine_floats(e, SPP_PART_SHARDING_BUFFERS, "gradients of one layer", u->floats,
+                            &use->gathered_grads));
   memset(use->gathered_grads, 0, (size_t)u->floats * sizeof(float));
   use->grads = use->gathered_grads;
   return SPP_OK;
@@ -187,7 +194,7 @@ static enum spp_status sum_norms(struct spp_engine *e, enum spp_pass pass, const
   float *packed;
   int64_t floats = e->g->tp > 1 ? copy_norms(n, NULL, true) : 0;
   if (floats == 0) return SPP_OK;
-  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "packed norm gradients", floats, &packed));
+  SPP_TRY(spp_engine_floats(e, SPP_PART_TRANSIENT, "packed norm gradients", floats, &packed));
   copy_norms(n, packed, true);
   SPP_TRY(spp_group_all_reduce(&e->groups.tp, (struct spp_label){"norm gradients", pass}, packed, floats,
                                e->rank->diag));
@@ -260,9 +267,10 @@ static void adamw(struct spp_engine *e, const struct piece *p) {
                                  .grad_scale = 1.0F,
                                  .grad = grads_of(e, p),
                                  .grad_storage = SPP_STORE_F32,
-                                 .master = weights_of(e, p),
+                                 .master = master_of(e, p),
                                  .m = e->states.first_moment + moment,
-                                 .v = e->states.second_moment + moment};
+                                 .v = e->states.second_moment + moment,
+                                 .param = e->states.master ? weights_of(e, p) : NULL};
   e->rank->kernels->ops->adamw(&call);
 }
 
@@ -275,8 +283,10 @@ enum spp_status spp_engine_update(struct spp_engine *e) {
     p = piece_next(e, i, i > 0 ? &before : NULL);
     adamw(e, &p);
     if (shards(e) == 1 || e->states.zero >= 3) continue;
-    SPP_TRY(spp_group_all_gather(e->groups.reduce, (struct spp_label){"parameters", SPP_PASS_STEP},
-                                 e->states.weights + p.segment_first, p.segment_floats, e->rank->diag));
+    SPP_TRY(spp_group_all_gather_span(
+        e->groups.reduce, (struct spp_label){"parameters", SPP_PASS_STEP},
+        spp_engine_span(e, spp_engine_at(e, e->states.weights, p.segment_first), p.segment_floats),
+        e->rank->diag));
   }
   return SPP_OK;
 }
@@ -298,7 +308,7 @@ void spp_engine_visit(const struct spp_engine *e, spp_element_visit *visit, void
   for (int64_t i = 0; i < e->states.segment_count; i++) {
     struct piece before = p;
     p = piece_next(e, i, i > 0 ? &before : NULL);
-    struct visitor v = {visit, context, weights_of(e, &p), grads_of(e, &p), p.first};
+    struct visitor v = {visit, context, master_of(e, &p), grads_of(e, &p), p.first};
     visit_range(e, p.first, p.last, visit_one, &v);
   }
 }

@@ -4,38 +4,48 @@
 #include "exec/engine.h"
 #include "exec/try.h"
 
-int64_t spp_stream_floats(const struct spp_engine *e) {
+int64_t spp_stream_elements(const struct spp_engine *e) {
   return e->g->stream_tokens * e->arch->hidden;
 }
 
-enum spp_status spp_engine_block(struct spp_engine *e, enum spp_part part, const char *name, int64_t floats,
-                                 float **data) {
+enum spp_status spp_engine_block(struct spp_engine *e, enum spp_part part, const char *name, int64_t elements,
+                                 void **data) {
+  return spp_heap_elements(&e->rank->heap, part, name, elements, e->store, data, e->rank->diag);
+}
+
+enum spp_status spp_engine_floats(struct spp_engine *e, enum spp_part part, const char *name, int64_t floats,
+                                  float **data) {
   return spp_heap_floats(&e->rank->heap, part, name, floats, data, e->rank->diag);
 }
 
-enum spp_status spp_stream_gather(struct spp_engine *e, struct spp_label label, const float *stream,
-                                  const float **whole, float **block) {
-  int64_t floats = e->g->tokens * e->arch->hidden;
+static size_t stream_bytes(const struct spp_engine *e) {
+  return (size_t)(spp_stream_elements(e) * spp_storage_bytes(e->store));
+}
+static void *own_part(const struct spp_engine *e, void *whole) {
+  return spp_engine_at(e, whole, e->groups.tp_rank * spp_stream_elements(e));
+}
+
+enum spp_status spp_stream_gather(struct spp_engine *e, struct spp_label label, const void *stream,
+                                  const void **whole, void **block) {
+  int64_t elements = e->g->tokens * e->arch->hidden;
   *block = NULL;
   *whole = stream;
   if (!e->plan->layout.megatron_sp || e->g->tp == 1) return SPP_OK;
-  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "gathered stream", floats, block));
-  memcpy(*block + e->groups.tp_rank * spp_stream_floats(e), stream,
-         (size_t)spp_stream_floats(e) * sizeof(float));
+  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "gathered stream", elements, block));
+  memcpy(own_part(e, *block), stream, stream_bytes(e));
   *whole = *block;
-  return spp_group_all_gather(&e->groups.tp, label, *block, floats, e->rank->diag);
+  return spp_group_all_gather_span(&e->groups.tp, label, spp_engine_span(e, *block, elements), e->rank->diag);
 }
 
-enum spp_status spp_stream_reduce(struct spp_engine *e, struct spp_label label, float **data) {
-  int64_t floats = e->g->tokens * e->arch->hidden;
-  float *stream;
+enum spp_status spp_stream_reduce(struct spp_engine *e, struct spp_label label, void **data) {
+  const struct spp_span whole = spp_engine_span(e, *data, e->g->tokens * e->arch->hidden);
+  void *stream;
   if (e->g->tp == 1) return SPP_OK;
   if (!e->plan->layout.megatron_sp)
-    return spp_group_all_reduce(&e->groups.tp, label, *data, floats, e->rank->diag);
-  SPP_TRY(spp_group_reduce_scatter(&e->groups.tp, label, *data, floats, e->rank->diag));
-  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "stream", spp_stream_floats(e), &stream));
-  memcpy(stream, *data + e->groups.tp_rank * spp_stream_floats(e),
-         (size_t)spp_stream_floats(e) * sizeof(float));
+    return spp_group_all_reduce_span(&e->groups.tp, label, whole, e->rank->diag);
+  SPP_TRY(spp_group_reduce_scatter_span(&e->groups.tp, label, whole, e->rank->diag));
+  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "stream", spp_stream_elements(e), &stream));
+  memcpy(stream, own_part(e, *data), stream_bytes(e));
   spp_heap_free(&e->rank->heap, *data);
   *data = stream;
   return SPP_OK;

@@ -36,8 +36,9 @@ enum { QUICK = Q | C | F, CI = C | F, FULL = F };
 
 /* Six documents; sequences of 48 or more tokens take two or three of them each. */
 static const int64_t documents[] = {20, 7, 13, 40, 3, 33};
-#define TOKENS(n) (n), NULL, 0
-#define PACKED(n) (n), documents, sizeof documents / sizeof documents[0]
+#define TOKENS(n)  (n), NULL, 0, false
+#define IN_BF16(n) (n), NULL, 0, true
+#define PACKED(n)  (n), documents, sizeof documents / sizeof documents[0], false
 
 /* What differs from one rank with one sequence; a degree of 0 is 1. */
 #define LAYOUT(...)                                                                                          \
@@ -168,6 +169,22 @@ static const struct {
      {"PP 2 x Ulysses 2 x ring 2, ZeRO-3, all again", five,
       LAYOUT(.pp = 2, HYBRID(2, 2), .zero = 3, .grad_accum = 3, SELECTIVE(EACH_MODULE)), TOKENS(64)}},
     {FULL, {"PP 2 x Ulysses 2", mha, LAYOUT(.pp = 2, ULYSSES(2), .grad_accum = 4), TOKENS(32)}},
+    {QUICK, {"bf16, DP 2, ZeRO-1", spp_suite_model, LAYOUT(.dp = 2, .zero = 1), IN_BF16(32)}},
+    {CI, {"bf16, DP 2, ZeRO-2", five, LAYOUT(.dp = 2, .zero = 2, .grad_accum = 2), IN_BF16(32)}},
+    {CI, {"bf16, tied, DP 4, ZeRO-3", tied, LAYOUT(.dp = 4, .zero = 3), IN_BF16(32)}},
+    {QUICK, {"bf16, Ulysses 4", spp_suite_model, LAYOUT(ULYSSES(4)), IN_BF16(64)}},
+    {CI, {"bf16, Ulysses 8, each KV head sent twice", spp_suite_model, LAYOUT(ULYSSES(8)), IN_BF16(64)}},
+    {QUICK, {"bf16, ring 4", spp_suite_model, LAYOUT(RING(4), .micro_batch = 3), IN_BF16(64)}},
+    {CI, {"bf16, all-gather 4", mha, LAYOUT(GATHER(4)), IN_BF16(64)}},
+    {CI, {"bf16, Ulysses 2 x ring 2, ZeRO-3", spp_suite_model, LAYOUT(HYBRID(2, 2), .zero = 3), IN_BF16(64)}},
+    {QUICK, {"bf16, TP 2 + SP", five, LAYOUT(MEGATRON(2)), IN_BF16(32)}},
+    {CI, {"bf16, TP 4", spp_suite_model, LAYOUT(.tp = 4), IN_BF16(32)}},
+    {CI,
+     {"bf16, PP 2, recompute", spp_suite_model, LAYOUT(.pp = 2, .grad_accum = 3, RECOMPUTE), IN_BF16(32)}},
+    {CI, {"bf16, ring 2, all again", five, LAYOUT(RING(2), SELECTIVE(EACH_MODULE)), IN_BF16(64)}},
+    {FULL,
+     {"bf16, PP 2 x TP 2 + SP x ring 2, ZeRO-3", five,
+      LAYOUT(.pp = 2, MEGATRON(2), RING(2), .zero = 3, .grad_accum = 2), IN_BF16(64)}},
     {QUICK, {"50 tokens on Ulysses 4", spp_suite_model, LAYOUT(ULYSSES(4)), TOKENS(50)}},
     {CI,
      {"61 tokens on ring 4, TP 2 + SP", spp_suite_model, LAYOUT(RING(4), MEGATRON(2), .micro_batch = 3),
@@ -214,6 +231,7 @@ bool spp_suite_get(enum spp_suite suite, int i, struct spp_suite_case *c) {
 struct spp_exec_setting spp_suite_setting(const struct spp_suite_case *c) {
   return (struct spp_exec_setting){.layout = c->layout,
                                    .seq_tokens = c->seq_tokens,
+                                   .dtype = c->bf16 ? SPP_DTYPE_BF16 : SPP_DTYPE_FP32,
                                    .doc_lengths = c->doc_lengths,
                                    .doc_count = c->doc_count};
 }

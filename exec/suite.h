@@ -14,6 +14,7 @@ struct spp_suite_case {
   int64_t seq_tokens;
   const int64_t *doc_lengths; /* packed; NULL: none */
   int64_t doc_count;
+  bool bf16;
 };
 /* Case i of a suite into *c; false after the last. */
 bool spp_suite_get(enum spp_suite suite, int i, struct spp_suite_case *c);

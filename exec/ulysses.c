@@ -10,19 +10,19 @@ struct exchange {
   const struct spp_attention *a;
   int64_t heads, repeat;
   int64_t piece_heads; /* a peer's */
-  int64_t piece_width; /* floats of one token in a piece */
-  int64_t piece_floats;
+  int64_t piece_width; /* elements of one token in a piece */
+  int64_t piece_elements;
 };
 
 static struct exchange exchange_of(const struct spp_attention *a, int64_t heads, int64_t repeat) {
   struct exchange x = {.a = a, .heads = heads, .repeat = repeat};
   x.piece_heads = heads * repeat / a->cut.ulysses;
   x.piece_width = x.piece_heads * a->head_dim;
-  x.piece_floats = a->tokens * x.piece_width;
+  x.piece_elements = a->tokens * x.piece_width;
   return x;
 }
 
-/* First float of the heads of `peer` within a token. */
+/* First element of the heads of `peer` within a token. */
 static int64_t head_offset(const struct exchange *x, int64_t peer) {
   return peer * x->piece_heads / x->repeat * x->a->head_dim;
 }
@@ -33,52 +33,63 @@ static int64_t row_of(const struct exchange *x, int64_t peer, int64_t s, int64_t
   return s * each * x->a->cut.ulysses + peer * each + i;
 }
 
-static void cut_heads(const struct exchange *x, const float *data, float *pieces) {
-  int64_t width = x->heads * x->a->head_dim;
+static size_t bytes_of(const struct exchange *x, int64_t elements) {
+  return (size_t)(elements * spp_storage_bytes(x->a->store));
+}
+static void *at(const struct exchange *x, void *data, int64_t i) {
+  return spp_at(data, x->a->store, i);
+}
+static const void *in(const struct exchange *x, const void *data, int64_t i) {
+  return spp_at_const(data, x->a->store, i);
+}
+
+static void cut_heads(const struct exchange *x, const void *data, void *pieces) {
+  int64_t width = x->heads * x->a->head_dim, to = 0;
   for (int64_t peer = 0; peer < x->a->cut.ulysses; peer++)
-    for (int64_t t = 0; t < x->a->tokens; t++, pieces += x->piece_width)
-      memcpy(pieces, data + t * width + head_offset(x, peer), (size_t)x->piece_width * sizeof(float));
+    for (int64_t t = 0; t < x->a->tokens; t++, to += x->piece_width)
+      memcpy(at(x, pieces, to), in(x, data, t * width + head_offset(x, peer)), bytes_of(x, x->piece_width));
 }
 
 /* Inverse of cut_heads; pieces that came from the same head add up. */
-static void join_heads(const struct exchange *x, const float *pieces, float *data) {
-  int64_t width = x->heads * x->a->head_dim;
+static void join_heads(const struct exchange *x, const struct spp_ops *ops, const void *pieces, void *data) {
+  int64_t width = x->heads * x->a->head_dim, from = 0;
   for (int64_t peer = 0; peer < x->a->cut.ulysses; peer++)
-    for (int64_t t = 0; t < x->a->tokens; t++, pieces += x->piece_width) {
-      float *to = data + t * width + head_offset(x, peer);
-      bool first = peer % x->repeat == 0;
-      for (int64_t i = 0; i < x->piece_width; i++)
-        to[i] = first ? pieces[i] : to[i] + pieces[i];
+    for (int64_t t = 0; t < x->a->tokens; t++, from += x->piece_width) {
+      void *to = at(x, data, t * width + head_offset(x, peer));
+      if (peer % x->repeat == 0)
+        memcpy(to, in(x, pieces, from), bytes_of(x, x->piece_width));
+      else
+        ops->add(x->piece_width, x->a->store, to, in(x, pieces, from), to);
     }
 }
 
-static void join_rows(const struct exchange *x, const float *pieces, float *rows) {
-  int64_t each = x->a->tokens / x->a->cut.sequences;
+static void join_rows(const struct exchange *x, const void *pieces, void *rows) {
+  int64_t each = x->a->tokens / x->a->cut.sequences, from = 0;
   for (int64_t peer = 0; peer < x->a->cut.ulysses; peer++)
-    for (int64_t s = 0; s < x->a->cut.sequences; s++, pieces += each * x->piece_width)
-      memcpy(rows + row_of(x, peer, s, 0) * x->piece_width, pieces,
-             (size_t)(each * x->piece_width) * sizeof(float));
+    for (int64_t s = 0; s < x->a->cut.sequences; s++, from += each * x->piece_width)
+      memcpy(at(x, rows, row_of(x, peer, s, 0) * x->piece_width), in(x, pieces, from),
+             bytes_of(x, each * x->piece_width));
 }
 
-static void cut_rows(const struct exchange *x, const float *rows, float *pieces) {
-  int64_t each = x->a->tokens / x->a->cut.sequences;
+static void cut_rows(const struct exchange *x, const void *rows, void *pieces) {
+  int64_t each = x->a->tokens / x->a->cut.sequences, to = 0;
   for (int64_t peer = 0; peer < x->a->cut.ulysses; peer++)
-    for (int64_t s = 0; s < x->a->cut.sequences; s++, pieces += each * x->piece_width)
-      memcpy(pieces, rows + row_of(x, peer, s, 0) * x->piece_width,
-             (size_t)(each * x->piece_width) * sizeof(float));
+    for (int64_t s = 0; s < x->a->cut.sequences; s++, to += each * x->piece_width)
+      memcpy(at(x, pieces, to), in(x, rows, row_of(x, peer, s, 0) * x->piece_width),
+             bytes_of(x, each * x->piece_width));
 }
 
-static enum spp_status buffer(struct spp_rank *rank, const struct exchange *x, float **data) {
-  return spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "all-to-all buffers",
-                         x->piece_floats * x->a->cut.ulysses, data, rank->diag);
+static enum spp_status buffer(struct spp_rank *rank, const struct exchange *x, void **data) {
+  return spp_attention_block(rank, x->a, SPP_PART_TRANSIENT, "all-to-all buffers",
+                             x->piece_elements * x->a->cut.ulysses, data);
 }
 
 /* Sends `pieces`, which is freed, and returns what came. */
 static enum spp_status swap(struct spp_rank *rank, const struct exchange *x, struct spp_label label,
-                            float *pieces, float **received) {
+                            void *pieces, void **received) {
   SPP_TRY(buffer(rank, x, received));
   SPP_TRY(spp_group_all_to_all(x->a->ulysses, label, pieces, *received,
-                               x->piece_floats * (int64_t)sizeof(float), rank->diag));
+                               (int64_t)bytes_of(x, x->piece_elements), rank->diag));
   spp_heap_free(&rank->heap, pieces);
   return SPP_OK;
 }
@@ -86,14 +97,14 @@ static enum spp_status swap(struct spp_rank *rank, const struct exchange *x, str
 /* *data, [tokens][heads], is freed and replaced by [rows][piece_heads] under the name given. */
 enum spp_status spp_ulysses_to_heads(struct spp_rank *rank, const struct spp_attention *a,
                                      struct spp_label label, int64_t heads, int64_t repeat, const char *name,
-                                     enum spp_part part, float **data) {
+                                     enum spp_part part, void **data) {
   const struct exchange x = exchange_of(a, heads, repeat);
-  float *pieces, *received;
+  void *pieces, *received;
   SPP_TRY(buffer(rank, &x, &pieces));
   cut_heads(&x, *data, pieces);
   spp_heap_free(&rank->heap, *data);
   SPP_TRY(swap(rank, &x, label, pieces, &received));
-  SPP_TRY(spp_heap_floats(&rank->heap, part, name, x.piece_floats * a->cut.ulysses, data, rank->diag));
+  SPP_TRY(spp_attention_block(rank, a, part, name, x.piece_elements * a->cut.ulysses, data));
   join_rows(&x, received, *data);
   spp_heap_free(&rank->heap, received);
   return SPP_OK;
@@ -102,14 +113,14 @@ enum spp_status spp_ulysses_to_heads(struct spp_rank *rank, const struct spp_att
 /* [rows][piece_heads], which stays, to [tokens][heads] under the name given. */
 enum spp_status spp_ulysses_to_tokens(struct spp_rank *rank, const struct spp_attention *a,
                                       struct spp_label label, int64_t heads, int64_t repeat, const char *name,
-                                      enum spp_part part, const float *data, float **result) {
+                                      enum spp_part part, const void *data, void **result) {
   const struct exchange x = exchange_of(a, heads, repeat);
-  float *pieces, *received;
+  void *pieces, *received;
   SPP_TRY(buffer(rank, &x, &pieces));
   cut_rows(&x, data, pieces);
   SPP_TRY(swap(rank, &x, label, pieces, &received));
-  SPP_TRY(spp_heap_floats(&rank->heap, part, name, a->tokens * heads * a->head_dim, result, rank->diag));
-  join_heads(&x, received, *result);
+  SPP_TRY(spp_attention_block(rank, a, part, name, a->tokens * heads * a->head_dim, result));
+  join_heads(&x, rank->kernels->ops, received, *result);
   spp_heap_free(&rank->heap, received);
   return SPP_OK;
 }

@@ -28,6 +28,14 @@ static inline uint16_t spp_float_to_bf16(float f) {
   return (uint16_t)((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
+/* Address of element i. */
+static inline void *spp_at(void *p, enum spp_storage storage, int64_t i) {
+  return (char *)p + i * spp_storage_bytes(storage);
+}
+static inline const void *spp_at_const(const void *p, enum spp_storage storage, int64_t i) {
+  return (const char *)p + i * spp_storage_bytes(storage);
+}
+
 static inline float spp_load(const void *p, enum spp_storage storage, int64_t i) {
   return storage == SPP_STORE_BF16 ? spp_bf16_to_float(((const uint16_t *)p)[i]) : ((const float *)p)[i];
 }

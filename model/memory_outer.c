@@ -21,9 +21,11 @@ static void add_inputs(const struct spp_memory_stage *s, struct spp_memory_sum *
   bool mla = a->attention == SPP_ATTENTION_MLA;
   spp_memory_add(sum, &ids, whole_pass, SPP_DTYPE_INT64, g->tokens, 1, 3);
   /* transformers repeats the angles of half a head; kernels that know read them once. */
-  int64_t halves = v->job->framework->sharding == SPP_SHARDING_UNITS ? 1 : 2;
+  bool once = v->job->framework->sharding == SPP_SHARDING_UNITS;
+  int64_t halves = once ? 1 : 2;
   if (a->learned_positions == 0)
-    spp_memory_add(sum, &rotary, whole_pass, v->act, g->tokens, mla ? a->qk_rope_dim : a->head_dim, halves);
+    spp_memory_add(sum, &rotary, whole_pass, once ? SPP_DTYPE_FP32 : v->act, g->tokens,
+                   mla ? a->qk_rope_dim : a->head_dim, halves);
   if (v->job->attention == SPP_ATTN_EAGER)
     spp_memory_add(sum, &mask, whole_pass, v->act, spp_sat_mul(g->sequences, g->padded_tokens),
                    g->padded_tokens, 1);

@@ -51,6 +51,16 @@ static void add(const struct units_view *u, const struct spp_tensor *t, unsigned
     spp_memory_add(u->sum, t, live, u->s->view->act, rows, cols, copies);
 }
 
+static void add_as(const struct units_view *u, const struct spp_tensor *t, unsigned live, int bytes,
+                   int64_t rows, int64_t cols, int64_t copies) {
+  enum spp_dtype dtype = bytes == 4 ? SPP_DTYPE_FP32 : u->s->view->act;
+  if (rows > 0 && cols > 0 && copies > 0) spp_memory_add(u->sum, t, live, dtype, rows, cols, copies);
+}
+static void add_fp32(const struct units_view *u, const struct spp_tensor *t, unsigned live, int64_t rows,
+                     int64_t cols, int64_t copies) {
+  add_as(u, t, live, 4, rows, cols, copies);
+}
+
 static int64_t elements(const struct spp_state_counts *c) {
   return spp_sat_add(c->elements, c->expert_elements);
 }
@@ -61,13 +71,15 @@ void spp_memory_add_units(const struct spp_memory_stage *s, struct spp_memory_su
   const struct units_view u = view_of(s, sum);
   int64_t layer = elements(&s->unit), embedding = elements(&v->embedding);
   int64_t tail = spp_sat_add(elements(spp_memory_head(v)), elements(&v->other));
-  if (v->regime.shard_weights) add(&u, &gathered, FORWARD | BACKWARD, layer, 1, 1);
-  if (v->regime.shard_grads) add(&u, &unit_grads, BACKWARD, layer, 1, 1);
-  if (s->stage->first && v->regime.shard_weights) add(&u, &gathered, EMBEDDING, embedding, 1, 1);
-  if (s->stage->first && v->regime.shard_grads) add(&u, &unit_grads, EMBEDDING, embedding, 1, 1);
+  if (v->regime.shard_weights) add_as(&u, &gathered, FORWARD | BACKWARD, v->regime.gather_bytes, layer, 1, 1);
+  if (v->regime.shard_grads) add_as(&u, &unit_grads, BACKWARD, v->regime.grad_bytes, layer, 1, 1);
+  if (s->stage->first && v->regime.shard_weights)
+    add_as(&u, &gathered, EMBEDDING, v->regime.gather_bytes, embedding, 1, 1);
+  if (s->stage->first && v->regime.shard_grads)
+    add_as(&u, &unit_grads, EMBEDDING, v->regime.grad_bytes, embedding, 1, 1);
   if (!s->stage->last) return;
-  if (v->regime.shard_weights) add(&u, &gathered, LOSS, tail, 1, 1);
-  if (v->regime.shard_grads) add(&u, &unit_grads, LOSS, tail, 1, 1);
+  if (v->regime.shard_weights) add_as(&u, &gathered, LOSS, v->regime.gather_bytes, tail, 1, 1);
+  if (v->regime.shard_grads) add_as(&u, &unit_grads, LOSS, v->regime.grad_bytes, tail, 1, 1);
 }
 
 /* The loss's largest moment: statistics beside the logits, or the gathered input, or whole gradients. */
@@ -76,7 +88,7 @@ static void add_loss(const struct units_view *u) {
   if (u->stream_cut)
     add(u, &whole_stream, LOSS, u->g->tokens, u->s->view->job->arch->hidden, 1);
   else if (!u->s->view->regime.shard_grads)
-    add(u, &statistics, LOSS, u->g->tokens, 1, 3);
+    add_fp32(u, &statistics, LOSS, u->g->tokens, 1, 3);
 }
 
 /* The output of a layer is whole before it is cut. Its rerun under recompute makes it again beside the
@@ -95,8 +107,8 @@ static void add_stream(const struct units_view *u, bool again) {
 static void add_ring(const struct units_view *u, int64_t kv_width) {
   const struct spp_geometry *g = u->g;
   add(u, &ring_kv, ATTENTION, g->tokens, kv_width, spp_min64(2, g->sr - 1));
-  add(u, &ring_dq, ATTENTION, g->tokens, g->q_width, 1);
-  add(u, &ring_dkv, ATTENTION, g->tokens, kv_width, 2);
+  add_fp32(u, &ring_dq, ATTENTION, g->tokens, g->q_width, 1);
+  add_fp32(u, &ring_dkv, ATTENTION, g->tokens, kv_width, 2);
 }
 
 static void add_attention(const struct units_view *u) {
@@ -104,8 +116,12 @@ static void add_attention(const struct units_view *u) {
   int64_t kv_width = spp_sat_mul(g->k_width + g->v_width, g->kv_repeat);
   bool gathers = u->s->view->layout->sp_kind == SPP_SP_ALLGATHER && g->sr > 1;
   add(u, &out_grad, ATTENTION, g->tokens, g->o_width, 1);
-  add(u, &row_sums, ATTENTION, g->tokens, g->heads_local, 1);
-  add(u, &qkv_grads, ATTENTION, g->tokens, gathers ? g->q_width : g->q_width + kv_width, 1);
+  add_fp32(u, &row_sums, ATTENTION, g->tokens, g->heads_local, 1);
+  int64_t summed = gathers ? g->q_width : g->q_width + kv_width;
+  if (g->sr > 1 && !gathers) /* over the blocks of the ring */
+    add_fp32(u, &qkv_grads, ATTENTION, g->tokens, summed, 1);
+  else
+    add(u, &qkv_grads, ATTENTION, g->tokens, summed, 1);
   if (gathers) {
     add(u, &all_kv, ATTENTION, spp_sat_mul(g->tokens, g->sr), kv_width, 1);
     add(u, &all_dkv, ATTENTION, spp_sat_mul(g->tokens, g->sr), kv_width, 1);

@@ -38,8 +38,8 @@
         "rank of the projected gradients"),                                                                  \
       X(METHOD, "optimizer", 0, SPP_CHOICE(spp_optimizer_word), "NAME", spec, optimizer, MODELLED,           \
         "optimizer", "optimizer (default: adamw)"),                                                          \
-      X(METHOD, "dtype", 0, SPP_CHOICE(spp_dtype_word), "TYPE", spec, dtype, MODELLED, "dtype",              \
-        "number format of the matrix products (default: bf16)"),                                             \
+      X(METHOD, "dtype", 0, SPP_CHOICE(spp_dtype_word), "TYPE", spec, dtype, NUMBERED, "dtype",              \
+        "number format of the matrix products (default: bf16; validate: fp32)"),                                             \
       X(METHOD, "kv-dtype", 0, SPP_CHOICE(spp_kv_dtype_word), "TYPE", spec, kv_dtype, MODELLED, "kv_dtype",  \
         "number format of the KV cache (mode infer, grpo)"),                                                 \
       X(METHOD, "completions", 0, SPP_COUNT(1, 65536), "N", spec, grpo_completions, MODELLED,                \

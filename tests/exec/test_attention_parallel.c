@@ -81,23 +81,24 @@ static void open_attention(const struct attention_case *c, bool alone, int64_t *
                               .n_docs = docs};
 }
 
-static enum spp_status block(struct spp_rank *rank, int64_t floats, float **data) {
-  return spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "input", floats, data, rank->diag);
+static enum spp_status block(struct spp_rank *rank, int64_t floats, void **data) {
+  return spp_heap_elements(&rank->heap, SPP_PART_TRANSIENT, "input", floats, SPP_STORE_F32, data, rank->diag);
 }
 
 /* This rank's rows of a whole tensor. */
 static enum spp_status take(struct spp_rank *rank, const struct spp_attention *a, const int64_t *positions,
-                            const float *from, int64_t heads, float **rows) {
+                            const float *from, int64_t heads, void **rows) {
   int64_t width = heads * HEAD_DIM;
   SPP_TRY(block(rank, a->tokens * width, rows));
   for (int64_t t = 0; t < a->tokens; t++)
-    memcpy(*rows + t * width, from + positions[t] * width, (size_t)width * sizeof(float));
+    memcpy((float *)*rows + t * width, from + positions[t] * width, (size_t)width * sizeof(float));
   return SPP_OK;
 }
 
 /* Largest difference over the rank's rows, relative to the largest value of the whole tensor. */
-static double error_of(const struct spp_attention *a, const int64_t *positions, const float *rows,
+static double error_of(const struct spp_attention *a, const int64_t *positions, const void *data,
                        const float *whole, int64_t heads) {
+  const float *rows = data;
   int64_t width = heads * HEAD_DIM;
   double most = 0, size = 0;
   for (int64_t i = 0; i < a->cut.sequences * a->cut.tokens * width; i++)
@@ -113,14 +114,14 @@ static enum spp_status run_attention(struct spp_rank *rank, const struct spp_att
   const struct attention_case *c = w->c;
   struct spp_attention_kept kept;
   struct spp_attention_grads grads;
-  float *dout;
+  void *dout;
   SPP_TRY(take(rank, a, positions, w->q, c->heads, &kept.q));
   SPP_TRY(take(rank, a, positions, w->k, c->kv_heads, &kept.k));
   SPP_TRY(take(rank, a, positions, w->v, c->kv_heads, &kept.v));
   SPP_TRY(spp_attention_forward(rank, a, SPP_PASS_FORWARD, &kept));
   errors[0] = error_of(a, positions, kept.o_input, w->out, c->heads);
   SPP_TRY(take(rank, a, positions, w->dout, c->heads, &dout));
-  float *o_input = kept.o_input == kept.out ? NULL : kept.o_input;
+  void *o_input = kept.o_input == kept.out ? NULL : kept.o_input;
   SPP_TRY(spp_attention_backward(rank, a, &kept, dout, &grads));
   errors[1] = error_of(a, positions, grads.q, w->dq, c->heads);
   errors[2] = error_of(a, positions, grads.k, w->dk, c->kv_heads);
@@ -208,7 +209,7 @@ static void judge(struct whole *w) {
   memcpy(kept.v, w->v, narrow);
   expect_status(spp_attention_forward(&rank, &a, SPP_PASS_FORWARD, &kept), SPP_OK, &diag);
   memcpy(w->out, kept.out, wide);
-  float *dout;
+  void *dout;
   expect_status(block(&rank, n * c->heads * HEAD_DIM, &dout), SPP_OK, &diag);
   memcpy(dout, w->dout, wide);
   expect_status(spp_attention_backward(&rank, &a, &kept, dout, &grads), SPP_OK, &diag);

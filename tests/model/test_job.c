@@ -55,7 +55,8 @@ static void kernels_and_dtype_follow_the_gpu(void **state) {
               {70, false, "ms-swift", SPP_DTYPE_FP16, SPP_ATTN_SDPA},
               {80, true, "megatron-lm", SPP_DTYPE_BF16, SPP_ATTN_TE},
               {0, true, "deepspeed", SPP_DTYPE_BF16, SPP_ATTN_FA2},
-              {90, true, "spplan", SPP_DTYPE_FP32, SPP_ATTN_FA2}};
+              {90, true, "spplan", SPP_DTYPE_BF16, SPP_ATTN_FA2},
+              {80, false, "spplan", SPP_DTYPE_FP32, SPP_ATTN_FA2}};
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct spp_gpu gpu = {.compute_capability = rows[i].cc, .display = "a GPU", .usd_per_hour = 2.5};

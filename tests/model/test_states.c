@@ -82,6 +82,23 @@ static void the_distributed_optimizer_keeps_seven_and_a_half_bytes_over_eight_ra
   jobs_close(&f);
 }
 
+/* fp32 training: 4 + 4 + 8 bytes a parameter, 8 + 8/d with the distributed optimizer; weights are their own
+ * master (NVIDIA/Megatron-LM docs, dist_optimizer). */
+static void in_fp32_weights_are_their_own_master(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_qwen7b(&f, 0);
+  f.framework.sharding = SPP_SHARDING_MEGATRON;
+  f.framework.states[0].grad_bytes = 4;
+  f.job.dtype = SPP_DTYPE_FP32;
+  jobs_predict(&f);
+  expect_i64(resident(&f), 16 * qwen7b);
+  f.layout.zero = 1;
+  jobs_predict(&f);
+  expect_i64(resident(&f), 9 * qwen7b);
+  jobs_close(&f);
+}
+
 static void zero_stages_shard_what_the_estimators_say(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -265,6 +282,7 @@ int main(void) {
       cmocka_unit_test(galore_keeps_moments_at_rank_and_one_projector),
       cmocka_unit_test(optimizers_differ_by_matrix),
       cmocka_unit_test(the_distributed_optimizer_keeps_seven_and_a_half_bytes_over_eight_ranks),
+      cmocka_unit_test(in_fp32_weights_are_their_own_master),
       cmocka_unit_test(zero_stages_shard_what_the_estimators_say),
       cmocka_unit_test(zero3_gathers_the_whole_head_and_its_gradient),
       cmocka_unit_test(adapters_alone_are_trained),
