@@ -7,9 +7,8 @@
 
 enum { SLICES = 3000 }; /* of the picture of a step, drawn layer by layer */
 
-static enum spp_status write_page(struct spp_cli *cli, const struct spp_report *report,
-                                  const struct spp_search_result *search, const struct spp_plan *plan,
-                                  struct spp_diag *diag) {
+enum spp_status spp_cli_page(const struct spp_report *report, const struct spp_search_result *search,
+                             const struct spp_plan *plan, struct spp_str *out, struct spp_diag *diag) {
   struct spp_timeline timeline;
   struct spp_prediction prediction;
   struct spp_ledger *ledger = calloc(1, sizeof *ledger);
@@ -19,11 +18,11 @@ static enum spp_status write_page(struct spp_cli *cli, const struct spp_report *
       spp_timeline_build(&plan->job, &plan->layout, &plan->prediction, SLICES, &timeline, NULL);
   if (drawn == SPP_OK || drawn == SPP_ERR_USAGE) { /* too many micro-batches: no picture of the step */
     const struct spp_html_report page = {report, search, plan, ledger, drawn == SPP_OK ? &timeline : NULL};
-    spp_html_plan(&page, &cli->out);
+    spp_html_plan(&page, out);
   }
   if (drawn == SPP_OK) spp_timeline_free(&timeline);
   free(ledger);
-  return cli->out.failed || drawn == SPP_ERR_INTERNAL ? spp_diag_oom(diag) : SPP_OK;
+  return out->failed || drawn == SPP_ERR_INTERNAL ? spp_diag_oom(diag) : SPP_OK;
 }
 
 enum spp_status spp_run_report(struct spp_cli *cli, struct spp_diag *diag) {
@@ -41,7 +40,7 @@ enum spp_status spp_run_report(struct spp_cli *cli, struct spp_diag *diag) {
   const struct spp_plan *plan = search.count ? &search.plans[0] : search.has_nearest ? &search.nearest : NULL;
   if (plan) {
     written = spp_setup_report(cli, &setup, &plan->job, !setup.any_framework, &report, diag);
-    if (written == SPP_OK) written = write_page(cli, &report, &search, plan, diag);
+    if (written == SPP_OK) written = spp_cli_page(&report, &search, plan, &cli->out, diag);
   }
   if (written == SPP_OK && status == SPP_ERR_NOFIT)
     spp_diag_set(diag, status, "search",

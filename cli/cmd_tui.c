@@ -20,10 +20,12 @@ enum spp_status spp_run_tui(struct spp_cli *cli, struct spp_diag *diag) {
 
 #include "base/file.h"
 #include "base/suggest.h"
+#include "cli/tui_trial.h"
 #include "model/calib.h"
+#include "model/launch.h"
 #include "tui/loop.h"
 
-enum { DEFAULT_TOP = 40 };
+enum { DEFAULT_TOP = 40, TIMELINE_SLICES = 4000 };
 
 struct host {
   const struct spp_cli *cli;
@@ -164,29 +166,6 @@ static const char *initial_words(struct spp_args *args, struct spp_words *words)
 
 /* ---- answers ---- */
 
-static void draw_curves(struct owned *owned) {
-  struct spp_tui_outcome *outcome = &owned->outcome;
-  for (int i = 0; i < SPP_CURVE_POINTS; i++)
-    outcome->curve_seq_tokens[i] = INT64_C(4096) << i;
-  if (owned->options.spec.documents.count > 0) return; /* their lengths would have to change too */
-  for (int r = 0; r < outcome->compare.count && outcome->curve_count < SPP_CURVES_MAX; r++) {
-    const struct spp_compare_row *row = &outcome->compare.rows[r];
-    struct spp_curve *curve = &outcome->curves[outcome->curve_count];
-    if (!row->legal) continue;
-    outcome->curve_count++;
-    curve->row = r;
-    for (int i = 0; i < SPP_CURVE_POINTS; i++) {
-      struct spp_job job = row->plan.job;
-      struct spp_prediction prediction;
-      job.seq_tokens = outcome->curve_seq_tokens[i];
-      if (job.seq_tokens <= job.image_tokens || spp_rules_first(&job, &row->plan.layout) >= 0) continue;
-      spp_predict(&job, &row->plan.layout, NULL, &prediction);
-      if (prediction.memory.fits && prediction.memory.host_fits)
-        curve->tokens_per_s_per_gpu[i] = prediction.time.tokens_per_s_per_gpu;
-    }
-  }
-}
-
 static enum spp_status answer(struct owned *owned, bool compare, atomic_bool *stop, struct spp_diag *diag) {
   struct spp_args *args = &owned->cli.args;
   enum spp_status status;
@@ -208,7 +187,6 @@ static enum spp_status answer(struct owned *owned, bool compare, atomic_bool *st
   owned->searched = true;
   if (!compare) return status;
   owned->outcome.has_compare = spp_compare(&owned->options, 0, &owned->outcome.compare, NULL) == SPP_OK;
-  if (owned->outcome.has_compare) draw_curves(owned);
   return status;
 }
 
@@ -247,24 +225,44 @@ static void details(void *self, const struct spp_plan *plan, struct spp_plan_det
   details->why_not_count = spp_advise_why_not(plan, details->why_not, SPP_MAX_ADVICE);
 }
 
-static enum spp_status save(void *self, const struct spp_words *words, const struct spp_tui_outcome *outcome,
+static void timeline(void *self, const struct spp_plan *plan, struct spp_timeline *timeline) {
+  (void)self;
+  *timeline = (struct spp_timeline){.count = 0};
+  (void)spp_timeline_build(&plan->job, &plan->layout, &plan->prediction, TIMELINE_SLICES, timeline, NULL);
+}
+
+static void trial(void *self, spp_trial_tell *tell, void *to, atomic_bool *stop) {
+  const struct host *host = self;
+  spp_tui_validate(host->cli->config_dir, tell, to, stop);
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), tail = strlen(end);
+  return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static enum spp_status save(void *self, const struct spp_tui_outcome *outcome, const struct spp_plan *plan,
                             const char *path, struct spp_diag *diag) {
   struct owned *owned = outcome->owner;
   const struct spp_search_result *search = &outcome->search;
-  const struct spp_plan *first = search->count         ? &search->plans[0]
-                                 : search->has_nearest ? &search->nearest
-                                                       : NULL;
   struct spp_report report;
-  struct spp_str json;
-  (void)self, (void)words;
-  enum spp_status status = spp_setup_report(&owned->cli, &owned->setup, first ? &first->job : NULL,
+  struct spp_str out;
+  (void)self;
+  enum spp_status status = spp_setup_report(&owned->cli, &owned->setup, plan ? &plan->job : NULL,
                                             !owned->setup.any_framework, &report, diag);
   if (status != SPP_OK) return status;
-  spp_str_init(&json);
-  spp_json_plan(&report, &(struct spp_plan_report){.search = search, .options = &owned->options}, &json);
-  status =
-      json.failed ? spp_diag_oom(diag) : spp_file_write_atomic(path, spp_str_text(&json), json.len, diag);
-  spp_str_free(&json);
+  spp_str_init(&out);
+  if (ends_with(path, ".html") && plan)
+    status = spp_cli_page(&report, search, plan, &out, diag);
+  else if (ends_with(path, ".sh") && plan)
+    spp_framework_launch(&plan->job, &plan->layout, &out), spp_str_addc(&out, '\n');
+  else if (ends_with(path, ".html") || ends_with(path, ".sh"))
+    status = spp_diag_set(diag, SPP_ERR_USAGE, path, "select one", "no plan is selected");
+  else
+    spp_json_plan(&report, &(struct spp_plan_report){.search = search, .options = &owned->options}, &out);
+  if (status == SPP_OK)
+    status = out.failed ? spp_diag_oom(diag) : spp_file_write_atomic(path, spp_str_text(&out), out.len, diag);
+  spp_str_free(&out);
   return status;
 }
 
@@ -272,7 +270,16 @@ static enum spp_status save(void *self, const struct spp_words *words, const str
 
 enum spp_status spp_run_tui(struct spp_cli *cli, struct spp_diag *diag) {
   struct host host = {.cli = cli};
-  struct spp_tui_host table = {&host, check, option_name, choice, plan, release, details, save};
+  struct spp_tui_host table = {.self = &host,
+                               .check = check,
+                               .option = option_name,
+                               .choice = choice,
+                               .plan = plan,
+                               .release = release,
+                               .details = details,
+                               .timeline = timeline,
+                               .save = save,
+                               .trial = trial};
   struct spp_terminal_options options = {
       .color = cli->term.color, .utf8 = cli->term.utf8 && !cli->args.ascii, .mouse = !cli->args.no_mouse};
   struct spp_words words;

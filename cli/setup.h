@@ -46,4 +46,8 @@ enum spp_status spp_setup_idle(struct spp_cli *cli, const struct spp_job *job,
                                const struct spp_layout *layout, struct spp_report *report,
                                struct spp_diag *diag);
 
+/* One plan of a search as a page of HTML. */
+enum spp_status spp_cli_page(const struct spp_report *report, const struct spp_search_result *search,
+                             const struct spp_plan *plan, struct spp_str *out, struct spp_diag *diag);
+
 #endif

@@ -12,6 +12,14 @@ void spp_app_init(struct spp_app *app, const struct spp_tui_host *host) {
   app->focus = SPP_PANE_FORM;
 }
 
+static void forget_timeline(struct spp_app *app) {
+  if (app->timeline_plan) spp_timeline_free(&app->timeline);
+  app->timeline_plan = NULL;
+}
+void spp_app_free(struct spp_app *app) {
+  forget_timeline(app);
+}
+
 void spp_app_say(struct spp_app *app, bool bad, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
@@ -25,7 +33,10 @@ enum spp_overlay spp_app_overlay(const struct spp_app *app) {
 }
 
 unsigned spp_app_context(const struct spp_app *app) {
-  if (app->overlay_count > 0) return SPP_IN_OVERLAY;
+  if (app->overlay_count > 0)
+    return SPP_IN_OVERLAY | (spp_app_overlay(app) == SPP_OVERLAY_LEDGER  ? (unsigned)SPP_IN_LEDGER
+                             : spp_app_overlay(app) == SPP_OVERLAY_TRIAL ? (unsigned)SPP_IN_TRIAL
+                                                                         : 0U);
   return app->focus == SPP_PANE_FORM    ? SPP_IN_FORM
          : app->focus == SPP_PANE_PLANS ? SPP_IN_PLANS
                                         : SPP_IN_DETAIL;
@@ -38,6 +49,7 @@ static int overlay_rows(const struct spp_app *app) {
   switch (spp_app_overlay(app)) {
   case SPP_OVERLAY_HELP: return spp_binding_count;
   case SPP_OVERLAY_LEDGER: return app->ledger_count;
+  case SPP_OVERLAY_TRIAL: return app->trial.done;
   case SPP_OVERLAY_TEXT:
     for (const char *c = app->text; *c; c++)
       lines += *c == '\n';
@@ -61,6 +73,18 @@ int spp_app_memory_part(const struct spp_plan *plan, int row) {
   return -1;
 }
 
+int spp_app_time_part(const struct spp_plan *plan, int row) {
+  for (int part = 0; part < spp_time_part_count; part++)
+    if (spp_fact_time_part(&plan->prediction.time, part) > 0 && row-- == 0) return part;
+  return -1;
+}
+static int live_time_parts(const struct spp_plan *plan) {
+  int count = 0;
+  while (spp_app_time_part(plan, count) >= 0)
+    count++;
+  return count;
+}
+
 static int detail_rows(const struct spp_app *app) {
   const struct spp_plan *plan = spp_app_selected(app);
   struct spp_comm_sum sums[SPP_COLLECTIVE_COUNT * SPP_GROUP_COUNT];
@@ -71,7 +95,7 @@ static int detail_rows(const struct spp_app *app) {
   case SPP_VIEW_MEMORY: return 1 + live_parts(&plan->prediction.memory);
   case SPP_VIEW_COMM:
     return spp_fact_comm_sums(&plan->prediction.comm, sums, (int)(sizeof sums / sizeof sums[0]));
-  case SPP_VIEW_TIME: return spp_time_part_count;
+  case SPP_VIEW_TIME: return live_time_parts(plan);
   case SPP_VIEW_WHY:
     return app->details.plan == plan
                ? app->details.warning_count + app->details.next_count + app->details.why_not_count
@@ -129,6 +153,11 @@ static void settle(struct spp_app *app) {
     app->details.plan = NULL;
   else if (needs_details(app) && app->details.plan != plan)
     app->host->details(app->host->self, plan, &app->details);
+  if (!plan || app->timeline_plan != plan) forget_timeline(app);
+  if (plan && app->view == SPP_VIEW_TIME && !app->timeline_plan) {
+    app->host->timeline(app->host->self, plan, &app->timeline);
+    app->timeline_plan = plan;
+  }
   spp_panes(app, app->rows, app->cols, &panes);
   for (size_t i = 0; i < sizeof panes_with_lists / sizeof panes_with_lists[0]; i++)
     settle_list(app, &panes, panes_with_lists[i]);
@@ -215,7 +244,43 @@ static unsigned open_row(struct spp_app *app) {
   return SPP_EFFECT_DRAW;
 }
 
+static unsigned zoom(struct spp_app *app) {
+  if (app->view != SPP_VIEW_TIME) return show_view(app, SPP_VIEW_TIME);
+  app->zoom = (enum spp_zoom)(((int)app->zoom + 1) % (int)SPP_ZOOM_COUNT);
+  return SPP_EFFECT_DRAW;
+}
+
+static bool trial_runs(const struct spp_app *app) {
+  return app->trial_begun && !app->trial.finished;
+}
+
+/* One that runs is shown, else a new one begins. */
+static unsigned validate(struct spp_app *app) {
+  bool runs = trial_runs(app);
+  if (spp_app_overlay(app) != SPP_OVERLAY_TRIAL) spp_app_open(app, SPP_OVERLAY_TRIAL);
+  if (runs) return SPP_EFFECT_DRAW;
+  memset(&app->trial, 0, sizeof app->trial);
+  app->trial_begun = true;
+  return SPP_EFFECT_TRIAL | SPP_EFFECT_DRAW;
+}
+
+static unsigned take_trial(struct spp_app *app, const struct spp_tui_trial *trial) {
+  bool stopped = app->trial.stopped;
+  app->trial = *trial;
+  app->trial.stopped |= stopped && !trial->finished;
+  if (spp_app_overlay(app) == SPP_OVERLAY_TRIAL) /* the newest case in sight */
+    app->overlay[app->overlay_count - 1].cursor = app->trial.done;
+  else if (trial->finished)
+    spp_app_say(app, trial->failed > 0, "validation: %d passed, %d failed%s (v runs it again)",
+                trial->done - trial->failed, trial->failed, trial->stopped ? ", stopped" : "");
+  return SPP_EFFECT_DRAW;
+}
+
 static unsigned back(struct spp_app *app) {
+  if (spp_app_overlay(app) == SPP_OVERLAY_TRIAL && trial_runs(app) && !app->trial.stopped) {
+    app->trial.stopped = true; /* stays open and says so */
+    return SPP_EFFECT_TRIAL_STOP | SPP_EFFECT_DRAW;
+  }
   if (app->overlay_count > 0) {
     app->overlay_count--;
     return SPP_EFFECT_DRAW;
@@ -362,6 +427,8 @@ static unsigned act(struct spp_app *app, enum spp_action action) {
   case SPP_ACT_COMMAND: return begin_prompt(app, SPP_PROMPT_COMMAND, "");
   case SPP_ACT_LINE: return show_line(app);
   case SPP_ACT_SAVE: return begin_save(app);
+  case SPP_ACT_VALIDATE: return validate(app);
+  case SPP_ACT_ZOOM: return zoom(app);
   case SPP_ACT_RECOMPUTE: return SPP_EFFECT_PLAN | SPP_EFFECT_DRAW;
   case SPP_ACT_REPAINT: return SPP_EFFECT_REPAINT | SPP_EFFECT_DRAW;
   case SPP_ACT_SUSPEND: return SPP_EFFECT_SUSPEND | SPP_EFFECT_REPAINT | SPP_EFFECT_DRAW;
@@ -457,7 +524,10 @@ static unsigned take_outcome(struct spp_app *app, const struct spp_tui_outcome *
   app->outcome = outcome;
   app->outdated = false;
   app->details.plan = NULL;
-  if (app->overlay_count > 0 && spp_app_overlay(app) != SPP_OVERLAY_HELP) app->overlay_count = 0;
+  forget_timeline(app);
+  if (app->overlay_count > 0 && spp_app_overlay(app) != SPP_OVERLAY_HELP &&
+      spp_app_overlay(app) != SPP_OVERLAY_TRIAL)
+    app->overlay_count = 0;
   memset(app->marked, 0, sizeof app->marked);
   if (outcome->status == SPP_ERR_NOFIT) spp_app_say(app, true, "%s", outcome->diag.what);
   spp_app_arrange(app);
@@ -486,6 +556,7 @@ unsigned spp_app_handle(struct spp_app *app, const struct spp_event *event) {
     break;
   case SPP_EVENT_WHEEL: effects = wheel(app, event); break;
   case SPP_EVENT_OUTCOME: effects = take_outcome(app, event->outcome); break;
+  case SPP_EVENT_TRIAL: effects = take_trial(app, event->trial); break;
   }
   if (effects & SPP_EFFECT_PLAN) {
     app->request++;

@@ -16,16 +16,26 @@ enum spp_effect {
   SPP_EFFECT_SAVE = 1 << 3,    /* to app->save_path */
   SPP_EFFECT_REPAINT = 1 << 4, /* everything, as if the terminal had been cleared */
   SPP_EFFECT_SUSPEND = 1 << 5,
-  SPP_EFFECT_QUIT = 1 << 6
+  SPP_EFFECT_QUIT = 1 << 6,
+  SPP_EFFECT_TRIAL = 1 << 7,     /* validate this machine */
+  SPP_EFFECT_TRIAL_STOP = 1 << 8 /* no longer */
 };
 
-enum spp_event_kind { SPP_EVENT_KEY, SPP_EVENT_RESIZE, SPP_EVENT_CLICK, SPP_EVENT_WHEEL, SPP_EVENT_OUTCOME };
+enum spp_event_kind {
+  SPP_EVENT_KEY,
+  SPP_EVENT_RESIZE,
+  SPP_EVENT_CLICK,
+  SPP_EVENT_WHEEL,
+  SPP_EVENT_OUTCOME,
+  SPP_EVENT_TRIAL
+};
 struct spp_event {
   enum spp_event_kind kind;
   int key;                               /* KEY: a code point or enum spp_key */
   int rows, cols;                        /* RESIZE: the screen; CLICK, WHEEL: where (row, column) */
   int direction;                         /* WHEEL: -1 up, +1 down */
   const struct spp_tui_outcome *outcome; /* OUTCOME: becomes app->outcome, or is not kept */
+  const struct spp_tui_trial *trial;     /* TRIAL: copied */
 };
 
 enum spp_sort {
@@ -43,9 +53,13 @@ enum spp_overlay {
   SPP_OVERLAY_HELP,
   SPP_OVERLAY_LEDGER,
   SPP_OVERLAY_MARKED, /* marked plans side by side */
+  SPP_OVERLAY_TRIAL,  /* the validation */
   SPP_OVERLAY_TEXT    /* app->text: an explanation, a command line */
 };
 enum { SPP_OVERLAYS_MAX = 3, SPP_APP_PLANS_MAX = 512, SPP_APP_TEXT = 4096, SPP_MARKS_SHOWN = 4 };
+
+/* How much of a step the timeline shows. */
+enum spp_zoom { SPP_ZOOM_STEP, SPP_ZOOM_MICRO_BATCH, SPP_ZOOM_LAYER, SPP_ZOOM_COUNT };
 
 struct spp_list_state {
   int cursor, top; /* selected row, first row shown */
@@ -80,6 +94,11 @@ struct spp_app {
   int ledger_rows[SPP_LEDGER_MAX]; /* entries shown, largest first */
   int ledger_count;
   struct spp_plan_details details;
+  enum spp_zoom zoom;
+  const struct spp_plan *timeline_plan; /* whose timeline this is; NULL: nobody's */
+  struct spp_timeline timeline;
+  bool trial_begun;
+  struct spp_tui_trial trial;
 
   struct spp_prompt prompt;
   char save_path[SPP_WORD_TEXT];
@@ -89,6 +108,8 @@ struct spp_app {
 };
 
 void spp_app_init(struct spp_app *app, const struct spp_tui_host *host);
+/* Frees what the app holds of its own; the outcome is the loop's. */
+void spp_app_free(struct spp_app *app);
 /* SPP_EFFECT_* bits. */
 unsigned spp_app_handle(struct spp_app *app, const struct spp_event *event);
 
@@ -99,6 +120,9 @@ const struct spp_plan *spp_app_plan(const struct spp_app *app, int index);
 const struct spp_plan *spp_app_selected(const struct spp_app *app);
 /* The part that row `row` of the memory view shows; -1 = all of it. Parts of no bytes have no row. */
 int spp_app_memory_part(const struct spp_plan *plan, int row);
+/* The part of the step that row `row` of the timeline names; -1 when there is none. Parts of no time have no
+ * row. */
+int spp_app_time_part(const struct spp_plan *plan, int row);
 unsigned spp_app_context(const struct spp_app *app);
 enum spp_overlay spp_app_overlay(const struct spp_app *app); /* the topmost */
 /* Rows of the list a pane, or the topmost overlay, shows. */

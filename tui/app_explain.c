@@ -163,7 +163,7 @@ static void explain_detail(const struct spp_app *app, const struct spp_plan *pla
   switch (app->view) {
   case SPP_VIEW_MEMORY: explain_part(plan, spp_app_memory_part(plan, row), out); break;
   case SPP_VIEW_COMM: explain_comm(plan, row, out); break;
-  case SPP_VIEW_TIME: explain_time_part(plan, row, out); break;
+  case SPP_VIEW_TIME: explain_time_part(plan, spp_app_time_part(plan, row), out); break;
   case SPP_VIEW_COMPARE: explain_row(app, out); break;
   case SPP_VIEW_WHY: explain_advice(app, out); break;
   case SPP_VIEW_COUNT: break;

@@ -51,7 +51,7 @@ static void draw_title(const struct spp_app *app, const struct spp_rect *rect, s
              spp_tokens_print(plan->job.seq_tokens, tokens), (long long)plan->job.global_batch,
              (long long)plan->job.gpus, plan->job.gpu->display);
   struct spp_rect left = *rect;
-  left.cols -= spp_utf8_width(right);
+  left.cols -= spp_utf8_width(right) + 1;
   spp_put(screen, &left, 0, 0, SPP_INK_BAR, text);
   spp_put_right(screen, rect, 0, SPP_INK_BAR, right);
 }

@@ -4,6 +4,12 @@
 
 #include "tui/app.h"
 
+/* The rows of a pane's list, relative to its rectangle: first line, count, and the item on the first. */
+struct spp_draw_list {
+  int line, lines, top, cursor, count;
+  bool focused;
+};
+
 /* The whole screen, of the size it has. */
 void spp_draw(const struct spp_app *app, struct spp_screen *screen);
 
@@ -12,6 +18,10 @@ void spp_draw_plans(const struct spp_app *app, const struct spp_rect *rect, stru
 void spp_draw_memory(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen);
 void spp_draw_comm(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen);
 void spp_draw_time(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen);
+/* Lanes of the step below its parts. */
+void spp_draw_lanes(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen);
+void spp_draw_trial(const struct spp_app *app, const struct spp_draw_list *list, const struct spp_rect *rect,
+                    struct spp_screen *screen);
 void spp_draw_compare(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen);
 void spp_draw_why(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen);
 void spp_draw_overlay(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen);
@@ -22,11 +32,6 @@ void spp_draw_plot(const struct spp_tui_outcome *outcome, const struct spp_rect 
 /* Heading of a pane over its whole width. */
 void spp_draw_head(const struct spp_app *app, enum spp_pane pane, const struct spp_rect *rect,
                    struct spp_screen *screen, const char *title, const char *right);
-/* The rows of a pane's list, relative to its rectangle: first line, count, and the item on the first. */
-struct spp_draw_list {
-  int line, lines, top, cursor, count;
-  bool focused;
-};
 struct spp_draw_list spp_draw_list(const struct spp_app *app, enum spp_pane pane,
                                    const struct spp_rect *rect);
 

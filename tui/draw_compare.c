@@ -1,24 +1,29 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/num.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "report/text.h"
 #include "tui/draw.h"
 
-static char curve_letter(const struct spp_tui_outcome *outcome, int row) {
-  for (int i = 0; i < outcome->curve_count; i++)
-    if (outcome->curves[i].row == row) return (char)('a' + i);
-  return ' ';
+/* Number of a strategy among those with a curve; -1 when it has none. */
+static int curve_of(const struct spp_compare_result *compare, int row) {
+  int at = 0;
+  if (!compare->rows[row].legal) return -1;
+  for (int i = 0; i < row; i++)
+    at += compare->rows[i].legal;
+  return at;
 }
 
 static void draw_row(const struct spp_tui_outcome *outcome, int index, const struct spp_rect *rect, int line,
                      bool here, struct spp_screen *screen) {
   const struct spp_compare_row *row = &outcome->compare.rows[index];
   char gib[32], rate[32], layout[300];
-  char letter[2] = {curve_letter(outcome, index), '\0'};
-  if (letter[0] != ' ') spp_put(screen, rect, line, 1, spp_ink_series(letter[0] - 'a'), letter);
+  int curve = curve_of(&outcome->compare, index);
+  if (curve >= 0) spp_put_char(screen, rect, line, 1, spp_ink_series(curve), (uint32_t)('a' + curve % 26));
   spp_putf(screen, rect, line, 3, row->legal ? SPP_INK_PLAIN : SPP_INK_DIM, "%.23s", row->name);
   if (row->legal) {
     const struct spp_prediction *p = &row->plan.prediction;
@@ -84,74 +89,110 @@ static void line(const struct dots *dots, struct spp_screen *screen, int x0, int
         series);
 }
 
-static double fastest(const struct spp_tui_outcome *outcome) {
+/* What a curve is made of: tokens a second of the whole job, length by length. */
+struct plot {
+  const struct spp_compare_result *compare;
+  struct dots dots;
+  double most;
+};
+
+static double fastest(const struct spp_compare_result *compare) {
   double most = 0;
-  for (int c = 0; c < outcome->curve_count; c++)
-    for (int i = 0; i < SPP_CURVE_POINTS; i++)
-      most = fmax(most, outcome->curves[c].tokens_per_s_per_gpu[i]);
+  for (int r = 0; r < compare->count; r++)
+    for (int i = 0; compare->rows[r].legal && i < SPP_COMPARE_LENGTHS; i++)
+      most = fmax(most, compare->rows[r].tokens_per_s_at[i]);
   return most;
 }
 
-static void draw_curve(const struct spp_curve *curve, int series, double most, const struct dots *dots,
-                       struct spp_screen *screen) {
-  int last_x = -1, last_y = 0;
-  for (int i = 0; i < SPP_CURVE_POINTS; i++) {
-    double value = curve->tokens_per_s_per_gpu[i];
-    int x = (dots->cols - 1) * i / (SPP_CURVE_POINTS - 1);
-    int y = (int)((1 - value / most) * (dots->rows - 1) + 0.5);
-    if (value <= 0) {
-      last_x = -1;
-      continue;
-    }
-    if (last_x >= 0) line(dots, screen, last_x, last_y, x, y, series);
-    dot(dots, screen, x, y, series);
-    last_x = x;
-    last_y = y;
+static int x_of(const struct plot *plot, double length) {
+  return (int)((plot->dots.cols - 1) * length / (SPP_COMPARE_LENGTHS - 1) + 0.5);
+}
+static int y_of(const struct plot *plot, double value) {
+  return (int)((1 - value / plot->most) * (plot->dots.rows - 1) + 0.5);
+}
+
+static void draw_curve(const struct plot *plot, const double *values, int series, struct spp_screen *screen) {
+  for (int i = 0; i < SPP_COMPARE_LENGTHS; i++) {
+    if (!(values[i] > 0)) continue;
+    int x = x_of(plot, i), y = y_of(plot, values[i]);
+    if (i > 0 && values[i - 1] > 0)
+      line(&plot->dots, screen, x_of(plot, i - 1), y_of(plot, values[i - 1]), x, y, series);
+    dot(&plot->dots, screen, x, y, series);
   }
 }
 
 /* The letter of a curve where it ends, so that no colour is needed to tell curves apart. */
-static void draw_letter(const struct spp_curve *curve, int series, double most, const struct dots *dots,
+static void draw_letter(const struct plot *plot, const double *values, int series,
                         struct spp_screen *screen) {
-  for (int i = SPP_CURVE_POINTS - 1; i >= 0; i--) {
-    double value = curve->tokens_per_s_per_gpu[i];
-    if (value <= 0) continue;
-    int x = (dots->cols - 1) * i / (SPP_CURVE_POINTS - 1);
-    int y = (int)((1 - value / most) * (dots->rows - 1) + 0.5);
-    /* curves that end together: letters side by side */
-    int col = x / 2 - series % 4;
-    spp_put_char(screen, &dots->area, y / 4, col > 0 ? col : 0, spp_ink_series(series),
-                 (uint32_t)('a' + series % 26));
+  for (int i = SPP_COMPARE_LENGTHS - 1; i >= 0; i--) {
+    if (!(values[i] > 0)) continue;
+    int col = x_of(plot, i) / 2 - series % 4; /* curves that end together: letters side by side */
+    spp_put_char(screen, &plot->dots.area, y_of(plot, values[i]) / 4, col > 0 ? col : 0,
+                 spp_ink_series(series), (uint32_t)('a' + series % 26));
     return;
   }
 }
 
-static void draw_axes(const struct spp_tui_outcome *outcome, const struct spp_rect *rect, double most,
-                      const struct dots *dots, struct spp_screen *screen) {
+static int curve_named(const struct spp_compare_result *compare, const char *name) {
+  for (int i = 0; i < compare->count; i++)
+    if (strcmp(compare->rows[i].name, name) == 0) return curve_of(compare, i);
+  return -1;
+}
+
+/* Where the fastest strategy changes: a mark in the plot, the letters above it. */
+static void draw_crossovers(const struct plot *plot, struct spp_screen *screen) {
+  const struct spp_compare_result *compare = plot->compare;
+  for (int i = 0; i < compare->crossover_count; i++) {
+    const struct spp_crossover *c = &compare->crossovers[i];
+    int from = curve_named(compare, c->from), to = curve_named(compare, c->to);
+    int col = x_of(plot, log2((double)c->seq_tokens / SPP_COMPARE_SHORTEST)) / 2;
+    if (from < 0 || to < 0) continue;
+    for (int row = 1; row < plot->dots.area.rows; row++) {
+      const struct spp_rect *a = &plot->dots.area;
+      if (screen->cells[(a->row + row) * screen->cols + a->col + col].ch == ' ')
+        spp_put_char(screen, a, row, col, SPP_INK_DIM, 0x2502);
+    }
+    spp_putf(screen, &plot->dots.area, 0, col - (col > 0), SPP_INK_KEY, "%c>%c", 'a' + from % 26,
+             'a' + to % 26);
+  }
+}
+
+static void draw_axes(const struct plot *plot, int64_t gpus, const struct spp_rect *rect,
+                      struct spp_screen *screen) {
+  double most = plot->most / (double)spp_max64(gpus, 1);
   char text[32];
+  int next = 0;
   spp_put(screen, rect, 0, 1, SPP_INK_DIM,
-          "tok/s/GPU over sequence length, layouts held; a line ends where it no longer fits");
+          "tok/s/GPU over sequence length; a line ends where nothing fits; a>b: b is faster from here");
   spp_putf(screen, rect, 1, 0, SPP_INK_DIM, "%7s", spp_text_rate(most, text));
-  spp_putf(screen, rect, 1 + dots->area.rows / 2, 0, SPP_INK_DIM, "%7s", spp_text_rate(most / 2, text));
-  for (int i = 0; i < SPP_CURVE_POINTS; i += 3) {
-    int x = (dots->area.cols - 1) * i / (SPP_CURVE_POINTS - 1);
-    const char *label = spp_tokens_print(outcome->curve_seq_tokens[i], text);
-    int width = spp_utf8_width(label);
-    if (i == SPP_CURVE_POINTS - 1) x -= width - 1;
-    spp_put(screen, rect, rect->rows - 1, 8 + x, SPP_INK_DIM, label);
+  spp_putf(screen, rect, 1 + plot->dots.area.rows / 2, 0, SPP_INK_DIM, "%7s", spp_text_rate(most / 2, text));
+  for (int i = 0; i < SPP_COMPARE_LENGTHS; i++) {
+    const char *label = spp_tokens_print(INT64_C(4096) << i, text);
+    int width = spp_utf8_width(label), col = 8 + x_of(plot, i) / 2;
+    if (i == SPP_COMPARE_LENGTHS - 1) col -= width - 1;
+    if (col < next) continue;
+    next = spp_put(screen, rect, rect->rows - 1, col, SPP_INK_DIM, label) + 2;
   }
 }
 
 void spp_draw_plot(const struct spp_tui_outcome *outcome, const struct spp_rect *rect,
                    struct spp_screen *screen) {
-  struct dots dots = {.area = {rect->row + 1, rect->col + 8, rect->rows - 2, rect->cols - 9}};
-  double most = fastest(outcome);
-  dots.cols = 2 * dots.area.cols;
-  dots.rows = 4 * dots.area.rows;
-  if (most <= 0 || dots.area.rows < 2 || dots.area.cols < 8) return;
-  draw_axes(outcome, rect, most, &dots, screen);
-  for (int i = outcome->curve_count - 1; i >= 0; i--)
-    draw_curve(&outcome->curves[i], i, most, &dots, screen);
-  for (int i = outcome->curve_count - 1; i >= 0; i--)
-    draw_letter(&outcome->curves[i], i, most, &dots, screen);
+  const struct spp_compare_result *compare = &outcome->compare;
+  struct plot plot = {.compare = compare,
+                      .dots = {.area = {rect->row + 1, rect->col + 8, rect->rows - 2, rect->cols - 9}},
+                      .most = fastest(compare)};
+  int64_t gpus = 1;
+  plot.dots.cols = 2 * plot.dots.area.cols;
+  plot.dots.rows = 4 * plot.dots.area.rows;
+  if (!(plot.most > 0) || plot.dots.area.rows < 2 || plot.dots.area.cols < 8) return;
+  for (int i = 0; i < compare->count; i++)
+    if (compare->rows[i].legal) gpus = compare->rows[i].plan.job.gpus;
+  draw_axes(&plot, gpus, rect, screen);
+  for (int i = compare->count - 1; i >= 0; i--)
+    if (compare->rows[i].legal)
+      draw_curve(&plot, compare->rows[i].tokens_per_s_at, curve_of(compare, i), screen);
+  draw_crossovers(&plot, screen);
+  for (int i = compare->count - 1; i >= 0; i--)
+    if (compare->rows[i].legal)
+      draw_letter(&plot, compare->rows[i].tokens_per_s_at, curve_of(compare, i), screen);
 }

@@ -69,6 +69,24 @@ static void draw_part(const struct spp_memory *memory, int part, const struct sp
   if (here) spp_put_role(screen, rect, line, SPP_INK_SELECTED);
 }
 
+/* Where there is room: the phases against the card, one bar each. */
+static void draw_phases(const struct spp_memory *memory, const struct spp_rect *rect, int row,
+                        struct spp_screen *screen) {
+  char text[32];
+  if (rect->rows - row < SPP_PHASE_COUNT + 1 || rect->cols < 47) return;
+  spp_put_fill(screen, rect, row, 0, SPP_INK_COLUMN, ' ', rect->cols);
+  spp_put(screen, rect, row++, 3, SPP_INK_COLUMN, "phase");
+  for (int phase = 0; phase < SPP_PHASE_COUNT; phase++, row++) {
+    int64_t bytes = memory->phase_bytes[phase];
+    bool over = bytes > memory->capacity_bytes;
+    spp_put(screen, rect, row, 3, SPP_INK_PLAIN, spp_phase_name((enum spp_phase)phase));
+    spp_putf(screen, rect, row, 21, SPP_INK_PLAIN, "%10s %5.1f %%", spp_bytes_print(bytes, text),
+             memory->capacity_bytes > 0 ? 100.0 * (double)bytes / (double)memory->capacity_bytes : 0.0);
+    spp_put_fill(screen, rect, row, 41, over ? SPP_INK_BAD : SPP_INK_GOOD, 0x2588,
+                 columns_of(bytes, memory->capacity_bytes, rect->cols - 42));
+  }
+}
+
 void spp_draw_memory(const struct spp_app *app, const struct spp_rect *rect, struct spp_screen *screen) {
   const struct spp_plan *plan = spp_app_selected(app);
   struct spp_draw_list list = spp_draw_list(app, SPP_PANE_DETAIL, rect);
@@ -81,4 +99,6 @@ void spp_draw_memory(const struct spp_app *app, const struct spp_rect *rect, str
   for (int i = 0; i < list.lines && list.top + i < list.count; i++)
     draw_part(&plan->prediction.memory, spp_app_memory_part(plan, list.top + i), rect, list.line + i,
               list.focused && list.top + i == list.cursor, screen);
+  if (list.count < list.lines)
+    draw_phases(&plan->prediction.memory, rect, list.line + list.count + 1, screen);
 }

@@ -149,6 +149,11 @@ void spp_draw_overlay(const struct spp_app *app, const struct spp_rect *rect, st
     snprintf(right, sizeof right, "* alive at the peak, Enter explains ");
     break;
   case SPP_OVERLAY_MARKED: snprintf(title, sizeof title, "Marked plans"); break;
+  case SPP_OVERLAY_TRIAL:
+    snprintf(title, sizeof title, "Validation: small models trained here");
+    snprintf(right, sizeof right, "%s",
+             app->trial.finished ? "v again, Esc closes " : "Esc stops, q leaves it running ");
+    break;
   default: snprintf(title, sizeof title, "%s", app->text_title); break;
   }
   spp_draw_head(app, SPP_PANE_OVERLAY, rect, screen, title, right);
@@ -158,6 +163,7 @@ void spp_draw_overlay(const struct spp_app *app, const struct spp_rect *rect, st
     if (app->details.plan) draw_ledger(app, &list, rect, screen);
     break;
   case SPP_OVERLAY_MARKED: draw_marked(app, &list, rect, screen); break;
+  case SPP_OVERLAY_TRIAL: spp_draw_trial(app, &list, rect, screen); break;
   default: draw_text(app, &list, rect, screen); break;
   }
 }

@@ -7,7 +7,27 @@
 #include "tui/draw.h"
 
 /* Columns from the left; the layout takes what is left. Narrow tables leave the last ones out. */
-enum { MARK = 0, RANK = 2, FRAMEWORK = 6, NUMBERS = 18, WITH_STEP = 72 };
+enum { MARK = 0, RANK = 2, FRAMEWORK = 6, NUMBERS = 18, WITH_STEP = 72, LAYOUT = NUMBERS + 20 };
+
+/* Degrees, column by column, where the words of a layout have no room. */
+static const char short_heads[] = "TP PP  U  R  Z";
+static void draw_degrees(const struct spp_layout *l, const struct spp_rect *rect, int row,
+                         struct spp_screen *screen) {
+  const int64_t degrees[] = {l->tp, l->pp, l->ulysses, l->ring, l->zero};
+  for (int i = 0; i < 5; i++)
+    spp_putf(screen, rect, row, LAYOUT + 3 * i, degrees[i] > (i < 4) ? SPP_INK_PLAIN : SPP_INK_DIM, "%2lld",
+             (long long)degrees[i]);
+}
+
+/* "9.6 s", "70 s", "2.1 h" in seven columns. */
+static const char *short_seconds(double seconds, char text[32]) {
+  if (seconds < 60) return spp_seconds_print(seconds, text);
+  if (seconds < 6000)
+    snprintf(text, 32, "%.0f s", seconds);
+  else
+    snprintf(text, 32, "%.1f h", seconds / 3600);
+  return text;
+}
 
 static bool in_front(const struct spp_app *app, int index) {
   const struct spp_search_result *search = &app->outcome->search;
@@ -33,9 +53,12 @@ static void draw_row(const struct spp_app *app, int index, const struct spp_rect
   spp_putf(screen, rect, row, NUMBERS + 11, SPP_INK_PLAIN, "%7s",
            spp_text_rate(time->tokens_per_s_per_gpu, rate));
   if (rect->cols >= WITH_STEP)
-    spp_putf(screen, rect, row, NUMBERS + 19, SPP_INK_PLAIN, "%9.9s", spp_seconds_print(time->step_s, step));
-  spp_put(screen, rect, row, rect->cols >= WITH_STEP ? NUMBERS + 30 : NUMBERS + 20, SPP_INK_PLAIN,
-          spp_layout_describe(&plan->job, &plan->layout, layout, sizeof layout));
+    spp_putf(screen, rect, row, NUMBERS + 19, SPP_INK_PLAIN, "%9.9s", short_seconds(time->step_s, step));
+  if (rect->cols < WITH_STEP && rect->cols >= LAYOUT + 14)
+    draw_degrees(&plan->layout, rect, row, screen);
+  else if (rect->cols >= WITH_STEP)
+    spp_put(screen, rect, row, NUMBERS + 30, SPP_INK_PLAIN,
+            spp_layout_describe(&plan->job, &plan->layout, layout, sizeof layout));
   if (here) spp_put_role(screen, rect, row, SPP_INK_SELECTED);
 }
 
@@ -51,7 +74,7 @@ static void draw_columns(const struct spp_app *app, const struct spp_rect *rect,
   for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
     bool step = columns[i].sort == SPP_SORT_STEP, layout = columns[i].sort == SPP_SORT_COUNT;
     if (rect->cols < WITH_STEP && (step || layout)) {
-      if (layout) spp_put(screen, rect, 1, NUMBERS + 20, SPP_INK_COLUMN, "layout");
+      if (layout && rect->cols >= LAYOUT + 14) spp_put(screen, rect, 1, LAYOUT, SPP_INK_COLUMN, short_heads);
       continue;
     }
     int col = spp_put(screen, rect, 1, columns[i].col, SPP_INK_COLUMN, columns[i].name);

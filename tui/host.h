@@ -7,14 +7,8 @@
 
 #include "planner/advise.h"
 #include "planner/compare.h"
+#include "report/timeline.h"
 #include "tui/words.h"
-
-/* Speed of one strategy of the comparison, its layout held, at other sequence lengths. */
-enum { SPP_CURVE_POINTS = 10, SPP_CURVES_MAX = 16 };
-struct spp_curve {
-  int row;                                       /* of the comparison */
-  double tokens_per_s_per_gpu[SPP_CURVE_POINTS]; /* 0 = it does not fit, or is not legal there */
-};
 
 /* An answer. Immutable once published; everything in it lives until host->release. */
 struct spp_tui_outcome {
@@ -24,9 +18,6 @@ struct spp_tui_outcome {
   struct spp_search_result search;
   bool has_compare;
   struct spp_compare_result compare;
-  int64_t curve_seq_tokens[SPP_CURVE_POINTS];
-  struct spp_curve curves[SPP_CURVES_MAX];
-  int curve_count;
   void *owner; /* the host's */
 };
 
@@ -37,6 +28,22 @@ struct spp_plan_details {
   struct spp_advice warnings[SPP_MAX_ADVICE], next[SPP_MAX_ADVICE], why_not[SPP_MAX_ADVICE];
   int warning_count, next_count, why_not_count;
 };
+
+/* How far a validation on this machine is: real training steps, case by case. */
+enum { SPP_TRIAL_CASES = 64 };
+struct spp_trial_case {
+  char name[48];
+  bool ok;
+  char text[128]; /* what was measured, or why it failed */
+};
+struct spp_tui_trial {
+  int count, done, failed; /* cases in all, done, of these failed */
+  bool finished, stopped;  /* nothing runs any more; because it was told to stop */
+  char running[48];        /* the case under way */
+  struct spp_trial_case cases[SPP_TRIAL_CASES];
+  struct spp_diag diag; /* what ended it early */
+};
+typedef void spp_trial_tell(void *to, const struct spp_tui_trial *trial);
 
 struct spp_tui_host {
   void *self;
@@ -51,9 +58,15 @@ struct spp_tui_host {
   void (*release)(void *self, struct spp_tui_outcome *outcome);
   /* In the drawing thread: microseconds to a few milliseconds. */
   void (*details)(void *self, const struct spp_plan *plan, struct spp_plan_details *details);
-  /* The outcome as JSON into a file. */
-  enum spp_status (*save)(void *self, const struct spp_words *words, const struct spp_tui_outcome *outcome,
+  /* One step as slices, to be freed with spp_timeline_free; count 0 where it cannot be drawn. A few
+   * milliseconds at most. */
+  void (*timeline)(void *self, const struct spp_plan *plan, struct spp_timeline *timeline);
+  /* The outcome into a file, in the form that its suffix names. `plan`: the selected one, or NULL. */
+  enum spp_status (*save)(void *self, const struct spp_tui_outcome *outcome, const struct spp_plan *plan,
                           const char *path, struct spp_diag *diag);
+  /* Validates this machine in a thread of its own; tells how far it is after each case, and when it has
+   * ended. Gives up between cases once *stop is true. */
+  void (*trial)(void *self, spp_trial_tell *tell, void *to, atomic_bool *stop);
 };
 
 #endif

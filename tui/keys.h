@@ -32,7 +32,9 @@ enum spp_context {
   SPP_IN_FORM = 1 << 0,
   SPP_IN_PLANS = 1 << 1,
   SPP_IN_DETAIL = 1 << 2,
-  SPP_IN_OVERLAY = 1 << 3,
+  SPP_IN_OVERLAY = 1 << 3, /* any window */
+  SPP_IN_LEDGER = 1 << 4,  /* the window of tensors */
+  SPP_IN_TRIAL = 1 << 5,   /* the window of the validation */
   SPP_IN_PANES = SPP_IN_FORM | SPP_IN_PLANS | SPP_IN_DETAIL,
   SPP_IN_ALL = SPP_IN_PANES | SPP_IN_OVERLAY
 };
@@ -75,6 +77,8 @@ enum spp_action {
   SPP_ACT_COMMAND,
   SPP_ACT_LINE,
   SPP_ACT_SAVE,
+  SPP_ACT_VALIDATE,
+  SPP_ACT_ZOOM,
   SPP_ACT_RECOMPUTE,
   SPP_ACT_REPAINT,
   SPP_ACT_SUSPEND,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tui/draw.h"
+#include "tui/trial.h"
 #include "tui/worker.h"
 
 enum { IDLE_MS = 1000 };
@@ -19,6 +20,7 @@ struct loop {
   struct spp_app app;
   struct spp_screen screen;
   struct spp_worker *worker;
+  struct spp_trial *trial;
   int wake[2]; /* pipe: the worker's and the signals' way to end a wait */
   bool quit, dirty, repaint;
 };
@@ -57,10 +59,18 @@ static void save(struct loop *loop) {
   struct spp_diag diag = {.status = SPP_OK};
   char text[1000];
   struct spp_app *app = &loop->app;
-  if (loop->host->save(loop->host->self, &app->words, app->outcome, app->save_path, &diag) == SPP_OK)
+  if (loop->host->save(loop->host->self, app->outcome, spp_app_selected(app), app->save_path, &diag) ==
+      SPP_OK)
     spp_app_say(app, false, "saved to %s", app->save_path);
   else
     spp_app_say(app, true, "%s", spp_diag_format(&diag, text, sizeof text));
+}
+
+static void begin_trial(struct loop *loop) {
+  struct spp_diag diag = {.status = SPP_OK};
+  if (spp_trial_start(loop->trial, &diag) == SPP_OK) return;
+  loop->app.trial.finished = true;
+  loop->app.trial.diag = diag;
 }
 
 static void carry_out(struct loop *loop, unsigned effects) {
@@ -69,6 +79,8 @@ static void carry_out(struct loop *loop, unsigned effects) {
   if (effects & SPP_EFFECT_CANCEL) spp_worker_cancel(loop->worker);
   if (effects & SPP_EFFECT_PLAN)
     spp_worker_ask(loop->worker, app->request, &app->words, app->view == SPP_VIEW_COMPARE);
+  if (effects & SPP_EFFECT_TRIAL) begin_trial(loop);
+  if (effects & SPP_EFFECT_TRIAL_STOP) spp_trial_stop(loop->trial);
   if (effects & SPP_EFFECT_SUSPEND) {
     struct spp_event resize = {.kind = SPP_EVENT_RESIZE};
     spp_terminal_suspend();
@@ -94,6 +106,12 @@ static void take_answer(struct loop *loop) {
     loop->host->release(loop->host->self, fresh);
   else if (old)
     loop->host->release(loop->host->self, (struct spp_tui_outcome *)old);
+}
+
+static void take_trial(struct loop *loop) {
+  struct spp_tui_trial news;
+  if (spp_trial_take(loop->trial, &news))
+    handle(loop, &(struct spp_event){.kind = SPP_EVENT_TRIAL, .trial = &news});
 }
 
 static enum spp_status draw(struct loop *loop, struct spp_diag *diag) {
@@ -126,6 +144,7 @@ static enum spp_status turn(struct loop *loop, struct spp_diag *diag) {
     while (!loop->quit && spp_terminal_event(&event))
       handle(loop, &event);
     take_answer(loop);
+    take_trial(loop);
     if (loop->quit) break;
     if ((status = draw(loop, diag)) != SPP_OK) return status;
     if (!wait(loop)) return SPP_INTERRUPTED;
@@ -168,17 +187,20 @@ enum spp_status spp_tui_run(const struct spp_tui_host *host, const struct spp_te
   loop->app.words = *words;
   enum spp_status status = make_pipe(loop->wake, diag);
   if (status == SPP_OK) {
-    status = spp_worker_start(host, loop->wake[1], &loop->worker, diag);
+    status = spp_trial_create(host, loop->wake[1], &loop->trial, diag);
+    if (status == SPP_OK) status = spp_worker_start(host, loop->wake[1], &loop->worker, diag);
     if (status == SPP_OK) {
       catch_signals(loop->wake[1], before);
       status = run(loop, greeting, diag);
       spp_worker_end(loop->worker);
       release_signals(before);
     }
+    spp_trial_free(loop->trial);
     close(loop->wake[0]);
     close(loop->wake[1]);
   }
   if (loop->app.outcome) host->release(host->self, (struct spp_tui_outcome *)loop->app.outcome);
+  spp_app_free(&loop->app);
   spp_screen_free(&loop->screen);
   free(loop);
   return status;

@@ -52,7 +52,8 @@ static int head_rows(const struct spp_app *app, enum spp_pane pane, int rows) {
   int head = 1;
   if (pane == SPP_PANE_PLANS) head = 2;
   if (pane == SPP_PANE_DETAIL) head = views[app->view];
-  if (pane == SPP_PANE_OVERLAY) head = spp_app_overlay(app) == SPP_OVERLAY_LEDGER ? 2 : 1;
+  if (pane == SPP_PANE_OVERLAY)
+    head = spp_app_overlay(app) == SPP_OVERLAY_LEDGER ? 2 : spp_app_overlay(app) == SPP_OVERLAY_TRIAL ? 3 : 1;
   return head < rows - 1 ? head : rows > 1 ? 1 : 0;
 }
 
@@ -62,9 +63,13 @@ struct spp_rect spp_panes_list(const struct spp_app *app, const struct spp_panes
   if (rect.rows == 0) return rect;
   rect.row += head;
   rect.rows -= head;
-  /* below the strategies stands the plot */
-  if (pane == SPP_PANE_DETAIL && app->view == SPP_VIEW_COMPARE && rect.rows > 12) {
-    int count = spp_app_list_count(app, pane), most = rect.rows - 8;
+  /* below the strategies stands the plot, below the parts of a step its lanes */
+  int below = pane != SPP_PANE_DETAIL         ? 0
+              : app->view == SPP_VIEW_COMPARE ? 8
+              : app->view == SPP_VIEW_TIME    ? 6
+                                              : 0;
+  if (below > 0 && rect.rows > below + 2) {
+    int count = spp_app_list_count(app, pane), most = rect.rows - below;
     rect.rows = count < most ? (count > 0 ? count : 1) : most;
   }
   return rect;

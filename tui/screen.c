@@ -45,9 +45,10 @@ static uint32_t ascii_of(uint32_t ch) {
     uint32_t from;
     char to;
   } table[] = {
-      {0x2502, '|'}, {0x2500, '-'}, {0x2026, '~'}, {0x00d7, 'x'}, {0x2191, '^'}, {0x2193, 'v'},
-      {0x2190, '<'}, {0x2192, '>'}, {0x2588, '#'}, {0x2591, '.'}, {0x25b8, '>'}, {0x2713, '*'},
-      {0x00b7, ';'}, {0x250c, '+'}, {0x2510, '+'}, {0x2514, '+'}, {0x2518, '+'}, {0x2592, ':'},
+      {0x2502, '|'}, {0x2500, '-'}, {0x2026, '~'}, {0x00d7, 'x'}, {0x2191, '^'}, {0x2193, 'v'}, {0x2190, '<'},
+      {0x2192, '>'}, {0x2588, '#'}, {0x2581, '.'}, {0x2582, '.'}, {0x2583, ':'}, {0x2584, ':'}, {0x2585, '+'},
+      {0x2586, '+'}, {0x2587, '#'}, {0x2591, '.'}, {0x25b8, '>'}, {0x2713, '*'}, {0x00b7, ';'}, {0x250c, '+'},
+      {0x2510, '+'}, {0x2514, '+'}, {0x2518, '+'}, {0x2592, ':'},
   };
   if (ch < 128) return ch;
   for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
@@ -99,7 +100,11 @@ int spp_put(struct spp_screen *screen, const struct spp_rect *rect, int row, int
     if (n == 0) n = 1;
     if (ch < 32 || (ch >= 127 && ch < 160)) ch = '?', width = 1;
     if (width == 0) continue; /* combining marks: the letter alone will do */
-    if (width == 2 && (!screen->utf8 || col + 2 > rect->cols)) ch = '?';
+    if (col + width > rect->cols || (col + width == rect->cols && left > n && spp_utf8_width(text + n) > 0)) {
+      spp_put_char(screen, rect, row, rect->cols - 1, role, 0x2026);
+      return rect->cols;
+    }
+    if (width == 2 && !screen->utf8) ch = '?';
     spp_put_char(screen, rect, row, col, role, ch);
     if (width == 2) spp_put_char(screen, rect, row, col + 1, role, ch == '?' ? ' ' : 0);
     col += width;

@@ -53,8 +53,9 @@ enum spp_status spp_screen_resize(struct spp_screen *screen, int rows, int cols,
 void spp_screen_clear(struct spp_screen *screen);
 void spp_screen_free(struct spp_screen *screen);
 
-/* Text at (row, col) of the rectangle, cut at its right edge; control characters show as '?'. Returns the
- * column after it. Rows and columns outside the rectangle or the screen are not drawn. */
+/* Text at (row, col) of the rectangle, cut at its right edge, where an ellipsis says so; control characters
+ * show as '?'. Returns the column after it. Rows and columns outside the rectangle or the screen are not
+ * drawn. */
 int spp_put(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_ink role,
             const char *text);
 int spp_putf(struct spp_screen *screen, const struct spp_rect *rect, int row, int col, enum spp_ink role,

@@ -48,6 +48,12 @@ static void details(void *self, const struct spp_plan *plan, struct spp_plan_det
   d->why_not_count = spp_advise_why_not(plan, d->why_not, SPP_MAX_ADVICE);
 }
 
+static void timeline(void *self, const struct spp_plan *plan, struct spp_timeline *t) {
+  (void)self;
+  *t = (struct spp_timeline){.count = 0};
+  (void)spp_timeline_build(&plan->job, &plan->layout, &plan->prediction, 4000, t, NULL);
+}
+
 struct bench {
   struct spp_cli cli;
   struct spp_setup setup;
@@ -96,7 +102,8 @@ int main(int argc, char **argv) {
   enum { KEYS = 4000 };
   double *samples = malloc(KEYS * sizeof *samples), search_s, begin = now_s();
   struct bench *bench = calloc(1, sizeof *bench);
-  struct spp_tui_host host = {NULL, check, nothing, no_choice, NULL, NULL, details, NULL};
+  struct spp_tui_host host = {
+      .check = check, .option = nothing, .choice = no_choice, .details = details, .timeline = timeline};
   FILE *null = fopen("/dev/null", "r+");
   struct spp_diag diag;
   setlocale(LC_CTYPE, "C.UTF-8");

@@ -150,16 +150,51 @@ __attribute__((unused)) static void fake_compare(struct fake *fake) {
     fake->rows[i].plan = fake->plans[i];
   }
   snprintf(fake->rows[2].why_not, sizeof fake->rows[2].why_not, "8 does not divide 4 KV heads");
-  outcome->curve_count = 2;
-  for (int i = 0; i < SPP_CURVE_POINTS; i++) {
-    outcome->curve_seq_tokens[i] = INT64_C(4096) << i;
-    outcome->curves[0].tokens_per_s_per_gpu[i] = i < 5 ? 10000 - 2000 * i : 0;
-    outcome->curves[1].tokens_per_s_per_gpu[i] = 8000 - 800 * i;
+  for (int i = 0; i < SPP_COMPARE_LENGTHS; i++) { /* of 8 GPUs; from 4,096 << 2 the second is faster */
+    fake->rows[0].tokens_per_s_at[i] = i < 5 ? 8 * (10000 - 2000 * i) : 0;
+    fake->rows[1].tokens_per_s_at[i] = 8 * (8000 - 700 * i);
   }
-  outcome->curves[1].row = 1;
+  outcome->compare.crossover_count = 1;
+  outcome->compare.crossovers[0] = (struct spp_crossover){"none", "ulysses 4", 4096 << 2};
 }
 
-/* The app with an answer, as after the first search. Free with free(). */
+/* A step of two micro-batches, each a forward of two layers with a ring of two hops, and a backward. */
+__attribute__((unused)) static void fake_timeline(void *self, const struct spp_plan *plan,
+                                                  struct spp_timeline *t) {
+  double unit = plan->prediction.time.step_s / 8;
+  (void)self;
+  *t = (struct spp_timeline){.process_count = 1, .stages = 1, .layered = 1, .length_s = 8 * unit};
+  t->slices = calloc(32, sizeof *t->slices);
+  for (int m = 0; m < 2; m++) {
+    double at = 3.5 * unit * m;
+    t->slices[t->count++] =
+        (struct spp_slice){0, SPP_LANE_SCHEDULE, "forward", m, -1, 0, 0, at, 1.5 * unit, 0};
+    t->slices[t->count++] =
+        (struct spp_slice){0, SPP_LANE_SCHEDULE, "backward", m, -1, 0, 0, at + 1.5 * unit, 2 * unit, 0};
+    for (int layer = 0; layer < 2; layer++, at += 0.75 * unit) {
+      t->slices[t->count++] =
+          (struct spp_slice){0, SPP_LANE_COMPUTE, "forward", m, layer, 0, 0, at, 0.25 * unit, 0};
+      for (int i = 0; i < 2; i++)
+        t->slices[t->count++] = (struct spp_slice){0, SPP_LANE_ATTENTION,         "forward",   m, layer, i,
+                                                   2, at + 0.25 * unit * (i + 1), 0.25 * unit, 0};
+      t->slices[t->count++] = (struct spp_slice){0,
+                                                 SPP_LANE_COMM + SPP_GROUP_RING,
+                                                 "k and v",
+                                                 m,
+                                                 layer,
+                                                 0,
+                                                 2,
+                                                 at + 0.25 * unit,
+                                                 0.375 * unit,
+                                                 0.125 * unit};
+    }
+    t->slices[t->count++] = (struct spp_slice){0, SPP_LANE_COMPUTE, "backward", m, -1, 0, 0, at, 2 * unit, 0};
+  }
+  t->slices[t->count++] =
+      (struct spp_slice){0, SPP_LANE_OPTIMIZER, "optimizer step", -1, -1, 0, 0, 7 * unit, unit, 0};
+}
+
+/* The app with an answer, as after the first search. Free with fake_free(). */
 __attribute__((unused)) static struct fake *fake_make(int rows, int cols) {
   struct fake *fake = calloc(1, sizeof *fake);
   assert_non_null(fake);
@@ -185,7 +220,8 @@ __attribute__((unused)) static struct fake *fake_make(int rows, int cols) {
                                      .check = fake_check,
                                      .option = fake_option,
                                      .choice = fake_choice,
-                                     .details = fake_details};
+                                     .details = fake_details,
+                                     .timeline = fake_timeline};
   spp_app_init(&fake->app, &fake->host);
   spp_words_set(&fake->app.words, "model", "qwen2.5-7b");
   spp_words_set(&fake->app.words, "seq", "32k");
@@ -193,6 +229,11 @@ __attribute__((unused)) static struct fake *fake_make(int rows, int cols) {
   spp_app_handle(&fake->app, &(struct spp_event){.kind = SPP_EVENT_RESIZE, .rows = rows, .cols = cols});
   spp_app_handle(&fake->app, &(struct spp_event){.kind = SPP_EVENT_OUTCOME, .outcome = &fake->outcome});
   return fake;
+}
+
+__attribute__((unused)) static void fake_free(struct fake *fake) {
+  spp_app_free(&fake->app);
+  free(fake);
 }
 
 __attribute__((unused)) static unsigned press(struct fake *fake, int key) {

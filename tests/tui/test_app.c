@@ -11,7 +11,7 @@ static void left_and_right_change_the_sequence_and_plan_again(void **state) {
   press(fake, SPP_KEY_LEFT);
   expect_str(spp_words_get(&fake->app.words, "seq"), "16k");
   expect_i64(fake->app.request, before + 3);
-  free(fake);
+  fake_free(fake);
 }
 
 static void numbers_step_to_powers_of_two_and_back_to_free(void **state) {
@@ -32,7 +32,7 @@ static void numbers_step_to_powers_of_two_and_back_to_free(void **state) {
       press(fake, cases[i].key);
       expect_str(spp_words_get(&fake->app.words, cases[i].option), cases[i].after[n]);
     }
-    free(fake);
+    fake_free(fake);
   }
   struct fake *fake = fake_make(24, 80);
   fake->app.form.cursor = spp_form_find("tp");
@@ -44,7 +44,7 @@ static void numbers_step_to_powers_of_two_and_back_to_free(void **state) {
     press(fake, SPP_KEY_LEFT);
   expect_str(spp_words_get(&fake->app.words, "gpus"), "1"); /* a plan needs one */
   expect_true(fake->app.message_bad);
-  free(fake);
+  fake_free(fake);
 }
 
 static void words_turn_round_and_pass_by_free(void **state) {
@@ -60,7 +60,7 @@ static void words_turn_round_and_pass_by_free(void **state) {
   fake->app.form.cursor = spp_form_find("model"); /* cannot be free: from the last to the first */
   press(fake, SPP_KEY_RIGHT);
   expect_str(spp_words_get(&fake->app.words, "model"), "llama-3.1-8b");
-  free(fake);
+  fake_free(fake);
 }
 
 static void an_edit_that_will_not_do_stays_open_with_the_reason(void **state) {
@@ -78,7 +78,7 @@ static void an_edit_that_will_not_do_stays_open_with_the_reason(void **state) {
   expect_true(press(fake, SPP_KEY_ENTER) & SPP_EFFECT_PLAN);
   expect_str(spp_words_get(&fake->app.words, "seq"), "64k");
   expect_i64(fake->app.prompt.kind, SPP_PROMPT_NONE);
-  free(fake);
+  fake_free(fake);
 }
 
 static void tab_completes_from_the_lists(void **state) {
@@ -101,7 +101,7 @@ static void tab_completes_from_the_lists(void **state) {
   expect_str(fake->app.prompt.text, "method lora");
   expect_true(press(fake, SPP_KEY_ENTER) & SPP_EFFECT_PLAN);
   expect_str(spp_words_get(&fake->app.words, "method"), "lora");
-  free(fake);
+  fake_free(fake);
 }
 
 static void commands_take_the_words_of_the_command_line(void **state) {
@@ -124,7 +124,7 @@ static void commands_take_the_words_of_the_command_line(void **state) {
     unsigned effects = press(fake, SPP_KEY_ENTER) & ~(unsigned)SPP_EFFECT_DRAW;
     expect_i64(effects, cases[i].effects);
     expect_str(spp_words_get(&fake->app.words, cases[i].option), cases[i].value);
-    free(fake);
+    fake_free(fake);
   }
   struct fake *fake = fake_make(24, 80);
   expect_note("%s", "");
@@ -132,7 +132,7 @@ static void commands_take_the_words_of_the_command_line(void **state) {
   type(fake, "seqq 4k");
   press(fake, SPP_KEY_ENTER);
   expect_has(fake->app.prompt.error, "no option 'seqq'");
-  free(fake);
+  fake_free(fake);
 }
 
 static void sorting_and_inverting_order_the_plans(void **state) {
@@ -153,7 +153,7 @@ static void sorting_and_inverting_order_the_plans(void **state) {
     press(fake, 'I');
     press(fake, 's');
   }
-  free(fake);
+  fake_free(fake);
 }
 
 static void a_filter_keeps_the_plans_with_its_words(void **state) {
@@ -176,7 +176,7 @@ static void a_filter_keeps_the_plans_with_its_words(void **state) {
   type(fake, "ulysses !deepspeed");
   press(fake, SPP_KEY_ENTER);
   expect_i64(fake->app.order_count, 2); /* plans 2 and 4: even, and i % 3 > 0 */
-  free(fake);
+  fake_free(fake);
 }
 
 static void marked_plans_stand_side_by_side(void **state) {
@@ -192,7 +192,7 @@ static void marked_plans_stand_side_by_side(void **state) {
   expect_i64(spp_app_overlay(&fake->app), SPP_OVERLAY_MARKED);
   press(fake, SPP_KEY_ESCAPE);
   expect_i64(fake->app.overlay_count, 0);
-  free(fake);
+  fake_free(fake);
 }
 
 static void memory_opens_tensors_and_a_tensor_its_formula(void **state) {
@@ -214,7 +214,48 @@ static void memory_opens_tensors_and_a_tensor_its_formula(void **state) {
   press(fake, SPP_KEY_DOWN); /* weights alone */
   press(fake, SPP_KEY_ENTER);
   expect_i64(fake->app.ledger_count, 1);
-  free(fake);
+  fake_free(fake);
+}
+
+static void a_validation_runs_is_stopped_and_runs_again(void **state) {
+  struct fake *fake = fake_make(24, 80);
+  struct spp_tui_trial trial = {.count = 3, .done = 1};
+  const struct spp_event news = {.kind = SPP_EVENT_TRIAL, .trial = &trial};
+  (void)state;
+  expect_true(press(fake, 'v') & SPP_EFFECT_TRIAL);
+  expect_i64(spp_app_overlay(&fake->app), SPP_OVERLAY_TRIAL);
+  spp_app_handle(&fake->app, &news);
+  expect_i64(fake->app.trial.done, 1);
+  press(fake, 'q'); /* leaves it running */
+  expect_i64(fake->app.overlay_count, 0);
+  expect_false(press(fake, 'v') & SPP_EFFECT_TRIAL); /* the same one */
+  expect_true(press(fake, SPP_KEY_ESCAPE) & SPP_EFFECT_TRIAL_STOP);
+  expect_i64(spp_app_overlay(&fake->app), SPP_OVERLAY_TRIAL);
+  spp_app_handle(&fake->app, &news); /* sent before it heard of it */
+  expect_true(fake->app.trial.stopped && !fake->app.trial.finished);
+  trial.finished = trial.stopped = true;
+  spp_app_handle(&fake->app, &news);
+  expect_true(press(fake, 'v') & SPP_EFFECT_TRIAL); /* a new one, in the same window */
+  expect_i64(fake->app.overlay_count, 1);
+  expect_false(fake->app.trial.stopped);
+  press(fake, 'q');
+  trial.stopped = false;
+  trial.done = 3;
+  spp_app_handle(&fake->app, &news);
+  expect_has(fake->app.message, "3 passed, 0 failed");
+  fake_free(fake);
+}
+
+static void zoom_goes_from_the_step_to_a_layer_and_back(void **state) {
+  struct fake *fake = fake_make(24, 80);
+  (void)state;
+  press(fake, 'z');
+  expect_i64(fake->app.view, SPP_VIEW_TIME);
+  for (int zoom = 1; zoom <= SPP_ZOOM_COUNT; zoom++) {
+    press(fake, 'z');
+    expect_i64(fake->app.zoom, zoom % SPP_ZOOM_COUNT);
+  }
+  fake_free(fake);
 }
 
 static void the_command_line_says_job_and_layout(void **state) {
@@ -226,7 +267,7 @@ static void the_command_line_says_job_and_layout(void **state) {
   expect_has(fake->app.text, "spplan plan --model qwen2.5-7b --seq 32k --gpus 8");
   expect_has(fake->app.text, "spplan predict --model qwen2.5-7b --seq 32k --gpus 8 --framework deepspeed "
                              "--sp-kind ulysses --ulysses 2 --zero 3 --recompute full --micro-batch 1");
-  free(fake);
+  fake_free(fake);
 }
 
 static void escape_stops_clears_and_goes_back_but_never_quits(void **state) {
@@ -242,7 +283,7 @@ static void escape_stops_clears_and_goes_back_but_never_quits(void **state) {
   expect_true(press(fake, SPP_CTRL('c')) & SPP_EFFECT_QUIT);
   expect_true(press(fake, SPP_CTRL('z')) & SPP_EFFECT_SUSPEND);
   expect_true(press(fake, SPP_CTRL('l')) & SPP_EFFECT_REPAINT);
-  free(fake);
+  fake_free(fake);
 }
 
 static void an_unknown_key_says_which_key_helps(void **state) {
@@ -251,7 +292,7 @@ static void an_unknown_key_says_which_key_helps(void **state) {
   press(fake, 0x20ac);
   expect_has(fake->app.message, "?");
   expect_true(fake->app.message_bad);
-  free(fake);
+  fake_free(fake);
 }
 
 static void answers_to_old_questions_and_errors_leave_the_old_answer(void **state) {
@@ -268,7 +309,7 @@ static void answers_to_old_questions_and_errors_leave_the_old_answer(void **stat
   spp_app_handle(&fake->app, &(struct spp_event){.kind = SPP_EVENT_OUTCOME, .outcome = &bad});
   expect_true(fake->app.outcome == &fake->outcome && fake->app.outdated && !fake->app.searching);
   expect_has(fake->app.message, "no layout is legal");
-  free(fake);
+  fake_free(fake);
 }
 
 static void the_selection_follows_its_layout_into_the_new_answer(void **state) {
@@ -282,7 +323,7 @@ static void the_selection_follows_its_layout_into_the_new_answer(void **state) {
   fake->app.plans.cursor = 2;
   spp_app_handle(&fake->app, &(struct spp_event){.kind = SPP_EVENT_OUTCOME, .outcome = &fresh});
   expect_i64(fake->app.plans.cursor, FAKE_PLANS - 1 - 2);
-  free(fake);
+  fake_free(fake);
 }
 
 static void the_mouse_selects_sorts_and_presses_keys(void **state) {
@@ -303,7 +344,7 @@ static void the_mouse_selects_sorts_and_presses_keys(void **state) {
   click.rows = 23;
   click.cols = hints[count - 1].col;
   expect_true(spp_app_handle(&fake->app, &click) & SPP_EFFECT_QUIT);
-  free(fake);
+  fake_free(fake);
 }
 
 /* Any key at any moment: whatever happens, lists stay inside themselves. */
@@ -323,7 +364,7 @@ static void no_sequence_of_keys_breaks_the_state(void **state) {
     expect_true(fake->app.plans.cursor >= 0 && fake->app.plans.top >= 0);
   }
   spp_screen_free(&screen);
-  free(fake);
+  fake_free(fake);
 }
 
 int main(void) {
@@ -338,6 +379,8 @@ int main(void) {
       cmocka_unit_test(a_filter_keeps_the_plans_with_its_words),
       cmocka_unit_test(marked_plans_stand_side_by_side),
       cmocka_unit_test(memory_opens_tensors_and_a_tensor_its_formula),
+      cmocka_unit_test(a_validation_runs_is_stopped_and_runs_again),
+      cmocka_unit_test(zoom_goes_from_the_step_to_a_layer_and_back),
       cmocka_unit_test(the_command_line_says_job_and_layout),
       cmocka_unit_test(escape_stops_clears_and_goes_back_but_never_quits),
       cmocka_unit_test(an_unknown_key_says_which_key_helps),

@@ -25,6 +25,8 @@ static const struct {
     {"memory", {'1', 'j'}},
     {"comm", {'2'}},
     {"time", {'3'}},
+    {"time of a micro-batch", {'3', 'z'}},
+    {"time of a layer", {'3', 'z', 'z'}},
     {"compare", {'4'}},
     {"why", {'5'}},
     {"ledger", {'1', SPP_KEY_ENTER}},
@@ -60,7 +62,7 @@ static void expect_screens(int rows, int cols, bool utf8) {
     add_screen(&text, screens[i].name, &screen, false);
     add_screen(&roles, screens[i].name, &screen, true);
     spp_screen_free(&screen);
-    free(fake);
+    fake_free(fake);
   }
   snprintf(name, sizeof name, "tui_%dx%d%s.txt", cols, rows, utf8 ? "" : "_ascii");
   expect_golden(spp_str_text(&text), name);
@@ -68,6 +70,35 @@ static void expect_screens(int rows, int cols, bool utf8) {
   if (utf8) expect_golden(spp_str_text(&roles), name);
   spp_str_free(&text);
   spp_str_free(&roles);
+}
+
+/* Half way, and ended with a failure. */
+static void a_validation_is_shown_as_it_goes(void **state) {
+  struct spp_tui_trial trial = {.count = 3, .done = 2, .failed = 1, .running = "ring 4"};
+  struct spp_str text;
+  (void)state;
+  snprintf(trial.cases[0].name, sizeof trial.cases[0].name, "one rank");
+  trial.cases[0].ok = true;
+  snprintf(trial.cases[0].text, sizeof trial.cases[0].text, "1.0 ms a step (0.5 ms to 2.0 ms), 1.0 MiB held");
+  snprintf(trial.cases[1].name, sizeof trial.cases[1].name, "Ulysses 4");
+  snprintf(trial.cases[1].text, sizeof trial.cases[1].text, "other traffic: 1.0 ms a step");
+  spp_str_init(&text);
+  for (int ended = 0; ended < 2; ended++)
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+      struct fake *fake = fake_make(sizes[i][0], sizes[i][1]);
+      struct spp_screen screen = {.utf8 = true};
+      expect_status(spp_screen_resize(&screen, sizes[i][0], sizes[i][1], NULL), SPP_OK, NULL);
+      expect_true(press(fake, 'v') & SPP_EFFECT_TRIAL);
+      trial.finished = ended;
+      spp_app_handle(&fake->app, &(struct spp_event){.kind = SPP_EVENT_TRIAL, .trial = &trial});
+      spp_draw(&fake->app, &screen);
+      add_screen(&text, ended ? "ended" : "half way", &screen, false);
+      add_screen(&text, "roles", &screen, true);
+      spp_screen_free(&screen);
+      fake_free(fake);
+    }
+  expect_golden(spp_str_text(&text), "tui_validate.txt");
+  spp_str_free(&text);
 }
 
 static void screens_are_as_frozen(void **state) {
@@ -107,7 +138,7 @@ static void the_help_lists_every_binding_and_is_as_frozen(void **state) {
   expect_i64(fake->app.overlay_count, 0);
   spp_str_free(&text);
   spp_screen_free(&screen);
-  free(fake);
+  fake_free(fake);
 }
 
 /* No key has two meanings in one place. */
@@ -174,7 +205,7 @@ static void curses_shows_the_grid_and_survives_resizing(void **state) {
   expect_false(spp_terminal_event(&event));
   spp_terminal_close();
   spp_screen_free(&screen);
-  free(fake);
+  fake_free(fake);
   fclose(null);
 }
 
@@ -194,6 +225,7 @@ static void an_unknown_terminal_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(screens_are_as_frozen),
+      cmocka_unit_test(a_validation_is_shown_as_it_goes),
       cmocka_unit_test(ascii_screens_are_as_frozen_and_ascii),
       cmocka_unit_test(the_help_lists_every_binding_and_is_as_frozen),
       cmocka_unit_test(a_key_means_one_thing_in_one_place),
