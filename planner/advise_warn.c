@@ -115,6 +115,7 @@ static void warn_zero_one(const struct spp_plan *plan, struct spp_advice_list *l
     return;
   for (int p = SPP_PART_WEIGHTS; p <= SPP_PART_OPTIMIZER; p++)
     states += memory->resident[p];
+  if (states == 0) return; /* all of them are on the host */
   spp_advice_add(list, "zero-shards-nothing",
                  "ZeRO-%d over one rank shards nothing: states take %s on this GPU", plan->layout.zero,
                  spp_bytes_print(states, bytes));

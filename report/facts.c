@@ -5,20 +5,20 @@
 
 #include "base/num.h"
 
-#define PART(name, label)                                                                                    \
-  { #name, label, offsetof(struct spp_time, name##_s) }
+#define PART(name, label, words)                                                                             \
+  { #name, label, words, offsetof(struct spp_time, name##_s) }
 const struct spp_time_part spp_time_parts[] = {
-    PART(compute, "matrix products and the rest of the layers"),
-    PART(attention, "attention kernels"),
-    PART(sp_exposed, "sequence parallel traffic, not hidden"),
-    PART(tp_exposed, "tensor parallel traffic, not hidden"),
-    PART(pp_bubble, "pipeline bubble"),
-    PART(pp_exposed, "pipeline traffic, not hidden"),
-    PART(dp_exposed, "data parallel and ZeRO traffic, not hidden"),
-    PART(ep_exposed, "expert parallel traffic, not hidden"),
-    PART(offload_exposed, "offload traffic, not hidden"),
-    PART(optimizer, "optimizer step"),
-    PART(host, "host: Python and kernel launches"),
+    PART(compute, "matrix products and the rest of the layers", "compute"),
+    PART(attention, "attention kernels", "attention"),
+    PART(sp_exposed, "sequence parallel traffic, not hidden", "SP not hidden"),
+    PART(tp_exposed, "tensor parallel traffic, not hidden", "TP not hidden"),
+    PART(pp_bubble, "pipeline bubble", "pipeline bubble"),
+    PART(pp_exposed, "pipeline traffic, not hidden", "PP not hidden"),
+    PART(dp_exposed, "data parallel and ZeRO traffic, not hidden", "DP not hidden"),
+    PART(ep_exposed, "expert parallel traffic, not hidden", "EP not hidden"),
+    PART(offload_exposed, "offload traffic, not hidden", "offload not hidden"),
+    PART(optimizer, "optimizer step", "optimizer"),
+    PART(host, "host: Python and kernel launches", "host"),
 };
 #undef PART
 const int spp_time_part_count = (int)(sizeof(spp_time_parts) / sizeof(spp_time_parts[0]));

@@ -10,7 +10,8 @@ enum { SPP_FACT_MODULES = 7 }; /* bits of SPP_RC_* */
 /* The parts of a step, in the order they are shown; they sum to step_s. */
 struct spp_time_part {
   const char *name;  /* "sp_exposed" */
-  const char *label; /* "sequence parallel, not hidden" */
+  const char *label; /* "sequence parallel traffic, not hidden" */
+  const char *words; /* "SP not hidden" */
   size_t offset;     /* of the double in struct spp_time */
 };
 extern const struct spp_time_part spp_time_parts[];

@@ -286,19 +286,40 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   more_line(style, out);
 }
 
+static void miss_words(const struct spp_memory *memory, char *text, size_t size) {
+  char gpu[32], host[32];
+  spp_bytes_print(-memory->headroom_bytes, gpu);
+  spp_bytes_print(memory->host_bytes_per_node - memory->host_capacity_bytes, host);
+  if (!memory->fits && !memory->host_fits)
+    snprintf(text, size,
+             "NOTHING FITS: the nearest miss lacks %s on each GPU and %s of host memory on each node", gpu,
+             host);
+  else
+    snprintf(text, size, "NOTHING FITS: the nearest miss lacks %s %s", memory->fits ? host : gpu,
+             memory->fits ? "of host memory on each node" : "on each GPU");
+}
+
+/* What the nearest miss has not tried. */
+static void beyond_line(const struct spp_plan *plan, const struct spp_text_style *style,
+                        struct spp_str *out) {
+  bool adapters = plan->job.method == SPP_METHOD_LORA || plan->job.method == SPP_METHOD_QLORA;
+  const char *method = !adapters ? ", LoRA" : plan->job.method == SPP_METHOD_LORA ? ", QLoRA" : "";
+  struct spp_advice advice = {"", ""};
+  snprintf(advice.text, sizeof advice.text,
+           "fewer tokens, more GPUs%s%s: --find max-seq and --find min-gpus say how far", method,
+           plan->layout.offload == SPP_OFFLOAD_NONE ? ", offload" : "");
+  spp_text_advice(style, "next", SPP_TONE_PLAIN, &advice, 1, 1, out);
+}
+
 /* Nothing fits: the nearest miss, by how much, and what was in the way. */
 static void miss(const struct spp_report *report, const struct spp_plan_report *answer,
                  const struct spp_text_style *style, struct spp_str *out) {
   const struct spp_plan *plan = &answer->search->nearest;
   const struct spp_memory *memory = &plan->prediction.memory;
-  char gib[32], text[160];
+  char text[160];
   spp_text_headline(report, &plan->job, style, out);
   spp_str_addc(out, '\n');
-  snprintf(text, sizeof text, "NOTHING FITS: the nearest miss lacks %s GiB %s",
-           spp_text_gib(memory->fits ? memory->host_bytes_per_node - memory->host_capacity_bytes
-                                     : -memory->headroom_bytes,
-                        gib),
-           memory->fits ? "of host memory on each node" : "on each GPU");
+  miss_words(memory, text, sizeof text);
   spp_text_line(style, NULL, SPP_TONE_BAD, text, out);
   spp_str_addc(out, '\n');
   spp_text_verdict(&plan->job, &plan->prediction, style, out);
@@ -306,11 +327,7 @@ static void miss(const struct spp_report *report, const struct spp_plan_report *
   if (style->quiet) return;
   spp_text_memory_bar(memory, style, out);
   spp_text_warnings(report, plan, style, out);
-  spp_text_advice(
-      style, "next", SPP_TONE_PLAIN,
-      (struct spp_advice[]){
-          {"", "fewer tokens, more GPUs, LoRA or offload: --find max-seq and --find min-gpus say how far"}},
-      1, 1, out);
+  beyond_line(plan, style, out);
   spp_text_assumed(report, plan, style, out);
   rejections(answer, style, out);
   searched(answer->search, style, out);

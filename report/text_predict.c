@@ -33,12 +33,16 @@ static void layer_line(const struct spp_job *job, const struct spp_memory *memor
                        const struct spp_text_style *style, struct spp_str *out) {
   char kept[32], checkpoint[32];
   struct spp_para para;
-  spp_para_begin(&para, style, "one layer", out);
-  for (int i = 0; i < job->arch->kind_count; i++)
-    spp_para_item(&para, SPP_TONE_PLAIN, "%lld %slayers keep %s, %s as laid out",
-                  (long long)job->arch->kinds[i].count, job->arch->kinds[i].moe ? "MoE " : "",
-                  spp_bytes_print(memory->kept_bytes[i], kept),
-                  spp_bytes_print(memory->checkpoint_bytes[i], checkpoint));
+  spp_para_begin(&para, style, "layers", out);
+  for (int i = 0; i < job->arch->kind_count; i++) {
+    bool as_it_is = memory->kept_bytes[i] == memory->checkpoint_bytes[i];
+    const struct spp_layer_kind *kind = &job->arch->kinds[i];
+    spp_para_item(&para, SPP_TONE_PLAIN, "%lld %s%s keep%s %s%s%s%s", (long long)kind->count,
+                  kind->count == 1 ? "layer" : "layers", kind->moe ? " with experts" : "",
+                  kind->count == 1 ? "s" : "", spp_bytes_print(memory->checkpoint_bytes[i], checkpoint),
+                  as_it_is ? "" : " of ", as_it_is ? "" : spp_bytes_print(memory->kept_bytes[i], kept),
+                  kind->count == 1 ? "" : " each");
+  }
   spp_para_end(&para);
 }
 
@@ -49,7 +53,7 @@ static void time_line(const struct spp_time *time, const struct spp_text_style *
   for (int i = 0; i < spp_time_part_count; i++) {
     double part = spp_fact_time_part(time, i);
     if (!(part > 0)) continue;
-    spp_para_item(&para, SPP_TONE_PLAIN, "%s %s (%s %%)", spp_time_parts[i].name,
+    spp_para_item(&para, SPP_TONE_PLAIN, "%s %s (%s %%)", spp_time_parts[i].words,
                   spp_seconds_print(part, seconds), spp_text_percent(part / time->step_s, share));
   }
   spp_para_end(&para);
@@ -113,6 +117,13 @@ static void layout_line(const struct spp_predict_report *answer, const struct sp
   spp_para_end(&para);
 }
 
+/* Single changes of a layout that does not fit: first those that make it fit. */
+static void next_line(const struct spp_plan *plan, const struct spp_text_style *style, struct spp_str *out) {
+  struct spp_advice words[SPP_MAX_ADVICE];
+  spp_text_advice(style, "next", SPP_TONE_PLAIN, words, spp_advise_next(plan, words, SPP_MAX_ADVICE),
+                  style->verbose ? SPP_MAX_ADVICE : 3, out);
+}
+
 void spp_text_predict(const struct spp_report *report, const struct spp_predict_report *answer,
                       const struct spp_text_style *style, struct spp_str *out) {
   struct spp_plan plan;
@@ -139,6 +150,7 @@ void spp_text_predict(const struct spp_report *report, const struct spp_predict_
   spp_text_epoch_line(report, answer->job, answer->prediction, style, out);
   spp_text_failures_line(report, &plan, style, out);
   spp_text_warnings(report, &plan, style, out);
+  if (!(plan.prediction.memory.fits && plan.prediction.memory.host_fits)) next_line(&plan, style, out);
   spp_text_assumed(report, &plan, style, out);
   spp_text_launch(answer->job, answer->layout, style, out);
 }
