@@ -120,6 +120,7 @@ static enum spp_status predict(struct spp_cli *cli, unsigned needs, struct predi
   }
   p->style = spp_setup_style(cli);
   p->explain = cli->args.explain;
+  p->answer.tensors = p->explain == (int)SPP_EXPLAIN_ALL || p->explain == (int)SPP_EXPLAIN_MEMORY;
   status = spp_setup_report(cli, &setup, &p->job, true, &p->report, diag);
   if (status != SPP_OK || !p->answer.prediction) return status;
   return spp_setup_idle(cli, &p->job, &p->layout, &p->report, diag);

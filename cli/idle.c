@@ -100,6 +100,9 @@ static bool repeats_layers(const struct spp_layout *layout) {
 static bool has_stages(const struct spp_layout *layout) {
   return layout->pp > 1;
 }
+static bool shares_states(const struct spp_layout *layout) {
+  return layout->zero > 0;
+}
 static const struct {
   const char *option;
   bool (*used)(const struct spp_layout *layout);
@@ -108,6 +111,7 @@ static const struct {
     {"recompute-modules", selects, "only --recompute selective takes a list of modules"},
     {"recompute-layers", repeats_layers, "only --recompute full takes a number of layers"},
     {"schedule", has_stages, "one pipeline stage needs no schedule"},
+    {"dp-replicate", shares_states, "without sharded states every rank is a copy"},
 };
 
 static bool given(const struct spp_cli *cli, const char *option) {

@@ -67,6 +67,7 @@ struct spp_predict_report {
   int violation_count;
   const struct spp_sensitivity *sensitivities; /* NULL: not asked */
   int sensitivity_count;
+  bool tensors; /* JSON lists the ledger */
 };
 void spp_text_predict(const struct spp_report *report, const struct spp_predict_report *answer,
                       const struct spp_text_style *style, struct spp_str *out);

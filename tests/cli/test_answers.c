@@ -28,6 +28,7 @@ static const struct {
     {"plan --model qwen7b --seq 8k --find min-gpus --gpu h100-80gb,a100-40gb --explain sensitivity", "plan",
      0},
     {"predict " JOB "--sp 4 --zero 3 --recompute full --explain sensitivity", "predict", 0},
+    {"predict " JOB "--sp 4 --zero 3 --recompute full --explain memory", "predict", 0},
     {"predict " JOB "--sp 4 --zero 3 --mtbf 50000h --dataset-tokens 100m", "predict", 0},
     {"compare " JOB "--mtbf 50000h --checkpoint-rate 2GB/s --restart-time 5min", "compare", 0},
     {"sweep --model qwen7b --seq 8k --vary gpus=8,1024 --mtbf 50000h -f megatron-lm", "sweep", 0},
@@ -93,6 +94,38 @@ static void parts_sum_to_what_they_are_parts_of(void **state) {
   for (struct spp_json p = spp_json_first(plans); spp_json_kind(p) != SPP_JSON_ABSENT; p = spp_json_next(p))
     expect_sums(p);
   close_json(&d);
+}
+
+/* --explain memory in JSON: the tensors alive at the peak are the card's use; without it, null. */
+static void explained_tensors_sum_to_the_device(void **state) {
+  (void)state;
+  static const char *const lines[] = {
+      "predict " JOB "--json --explain memory",
+      "predict " JOB "--json --explain --sp 4 --recompute none",
+      "predict --model llama3.1-8b --seq 32k --gpus 8 --gpu h100-80gb --framework megatron-lm --pp 4 --tp 2 "
+      "--json --explain",
+  };
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    struct run run = run_line(lines[i], NULL);
+    struct spp_json_doc *doc = NULL;
+    struct spp_diag diag = {0};
+    expect_note("%s", lines[i]);
+    expect_status(spp_json_parse(run.out, strlen(run.out), "answer", &doc, &diag), SPP_OK, &diag);
+    struct spp_json root = spp_json_root(doc), tensors = spp_json_get(root, "tensors");
+    int64_t sum = 0;
+    for (struct spp_json t = spp_json_first(tensors); spp_json_kind(t) != SPP_JSON_ABSENT;
+         t = spp_json_next(t)) {
+      bool at_peak = false;
+      expect_status(spp_json_bool(spp_json_get(t, "at_peak"), &at_peak, &diag), SPP_OK, &diag);
+      if (at_peak) sum += i64_at(t, "bytes");
+    }
+    expect_i64(sum, i64_at(spp_json_get(root, "memory"), "device_bytes"));
+    spp_json_free(doc);
+    run_free(&run);
+  }
+  struct run plain = run_line("predict " JOB "--json", NULL);
+  expect_has(plain.out, "\"tensors\": null");
+  run_free(&plain);
 }
 
 static const char *text_at(struct spp_json v, const char *key) {
@@ -283,6 +316,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_json_answer_follows_its_schema),
       cmocka_unit_test(parts_sum_to_what_they_are_parts_of),
+      cmocka_unit_test(explained_tensors_sum_to_the_device),
       cmocka_unit_test(predict_of_a_planned_layout_gives_the_planned_numbers),
       cmocka_unit_test(inputs_are_echoed_as_parsed),
       cmocka_unit_test(inputs_show_what_the_method_fills_in),

@@ -30,6 +30,8 @@ static const struct {
     {"predict " JOB "--recompute none --recompute-layers 2", "--recompute-layers has no effect"},
     {"predict " JOB "--recompute-layers 2", NULL},
     {"predict " JOB "--schedule interleaved", "--schedule has no effect: one pipeline stage"},
+    {"predict --framework fsdp2 " JOB "--zero 0 --dp-replicate 2", "--dp-replicate has no effect"},
+    {"predict --framework fsdp2 " JOB "--zero 3 --dp-replicate 2", NULL},
     {"predict " JOB "--zero 0 --bucket-elements 1000", "--bucket-elements has no effect"},
     {"predict " JOB "--bucket-elements 1000", NULL},
     {"predict " JOB "--no-overlap", NULL},
