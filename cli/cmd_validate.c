@@ -83,6 +83,7 @@ static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framewo
   if (spec->global_batch <= 0) spec->global_batch = default_batch(&args->request, spec->gpus, sp);
   if ((status = spp_setup_documents(cli, args, diag)) != SPP_OK) return status;
   if ((status = spp_job_resolve(spec, framework, &job, diag)) != SPP_OK) return status;
+  if (spec->arch->experts > 0 && args->request.etp == SPP_UNSET) args->request.etp = 1;
   if ((status = spp_layout_complete(&job, &args->request, &layout, diag)) != SPP_OK) return status;
   spp_layout_describe(&job, &layout, name, sizeof name);
   const struct spp_exec_setting setting = {.arch = spec->arch,

@@ -110,8 +110,8 @@ static enum spp_status make_logits(struct head *h) {
   void *gathered;
   SPP_TRY(spp_stream_gather(e, (struct spp_label){"head input", SPP_PASS_FORWARD}, h->normed, &x, &gathered));
   SPP_TRY(spp_engine_block(e, SPP_PART_LOGITS, "logits", e->g->tokens * h->held->rows, &h->logits));
-  SPP_TRY(spp_linear_forward(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, e->store, x,
-                             head_weight(h), h->logits));
+  SPP_TRY(spp_linear_forward(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, spp_linear_in(e->store),
+                             x, head_weight(h), h->logits));
   spp_heap_free(&e->rank->heap, gathered);
   return SPP_OK;
 }
@@ -172,14 +172,14 @@ static enum spp_status head_back(struct head *h, void **dx) {
   const void *x;
   void *gathered;
   SPP_TRY(spp_stream_gather(e, label, h->normed, &x, &gathered));
-  SPP_TRY(spp_linear_weight(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, e->store, h->logits, x,
-                            head_grad(h)));
+  SPP_TRY(spp_linear_weight(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, spp_linear_in(e->store),
+                            h->logits, x, head_grad(h)));
   spp_heap_free(&e->rank->heap, gathered);
   spp_heap_free(&e->rank->heap, h->normed);
   SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "gradient of the residual stream",
                            e->g->tokens * e->arch->hidden, dx));
-  SPP_TRY(spp_linear_input(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, e->store, h->logits,
-                           head_weight(h), false, *dx));
+  SPP_TRY(spp_linear_input(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, spp_linear_in(e->store),
+                           h->logits, head_weight(h), false, *dx));
   spp_heap_free(&e->rank->heap, h->logits);
   return spp_stream_reduce(e, label, dx);
 }

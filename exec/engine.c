@@ -22,8 +22,14 @@ static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) 
     return refuse(diag, "an uneven vocabulary", "choose a vocabulary that TP divides");
   if (l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & ~modules))
     return refuse(diag, "selective recompute of these modules", "choose from core_attn, layernorm, mlp");
-  if (l->dp_replicate > 1 || l->ep > 1 || l->offload != SPP_OFFLOAD_NONE)
-    return refuse(diag, "replicated shards, experts or offload", "leave them out");
+  if (l->dp_replicate > 1 || l->offload != SPP_OFFLOAD_NONE)
+    return refuse(diag, "replicated shards or offload", "leave them out");
+  if (a->experts > 0 && l->etp > 1)
+    return refuse(diag, "experts cut by tensor parallelism", "use expert parallelism and --etp 1");
+  if (a->experts > 0 && l->tp > 1 && !l->megatron_sp)
+    return refuse(diag, "experts under TP without Megatron SP", "add --megatron-sp");
+  if (a->experts > 0 && spp_engine_drops(e, SPP_RC_MLP))
+    return refuse(diag, "selective recompute of experts", "choose from core_attn, layernorm");
   if (e->plan->job.documents.count > 0 && !e->plan->job.packing)
     return refuse(diag, "documents that are not packed", "leave --no-packing out");
   return SPP_OK;
@@ -66,6 +72,23 @@ static enum spp_status open_groups(struct spp_engine *e) {
   return open_group(e, &g->dp, SPP_GROUP_DP, stage_first + g->tp_rank, l->tp, dense);
 }
 
+/* Consecutive ranks of a stage share the experts (stride 1: experts are not cut); those that hold the same
+ * ones receive sums into the buffer of all ranks, which is never in use then. */
+static enum spp_status open_expert_groups(struct spp_engine *e) {
+  const struct spp_layout *l = &e->plan->layout;
+  struct spp_engine_groups *g = &e->groups;
+  int64_t rank = e->rank->end->rank, stage_ranks = spp_layout_world(l) / l->pp, in_stage = rank % stage_ranks;
+  g->ep_rank = in_stage % l->ep;
+  SPP_TRY(open_group(e, &g->ep, SPP_GROUP_EP, rank - g->ep_rank, 1, l->ep));
+  if (e->arch->experts == 0 || e->g->expert_group == 1) return SPP_OK;
+  spp_group_make(&g->expert_dp, e->rank->end, &e->rank->tally, SPP_GROUP_DP,
+                 (int)(rank - in_stage + g->ep_rank), (int)l->ep, (int)e->g->expert_group);
+  g->expert_dp.staging = g->world.staging;
+  g->expert_dp.staging_floats = g->world.staging_floats;
+  g->experts = &g->expert_dp;
+  return SPP_OK;
+}
+
 static enum spp_status open_attention(struct spp_engine *e) {
   const struct spp_layout *l = &e->plan->layout;
   e->attention = (struct spp_attention){.cut = {.sequences = e->g->sequences,
@@ -86,9 +109,11 @@ static enum spp_status open_attention(struct spp_engine *e) {
 static enum spp_status open_parts(struct spp_engine *e) {
   SPP_TRY(check(e, e->rank->diag));
   SPP_TRY(open_groups(e));
+  SPP_TRY(open_expert_groups(e));
   SPP_TRY(open_attention(e));
-  SPP_TRY(
-      spp_weights_place(e->plan, e->groups.stage, e->groups.tp_rank, &e->arena, &e->weights, e->rank->diag));
+  if (e->arch->experts > 0) SPP_TRY(spp_experts_check(e, e->rank->diag));
+  const struct spp_weights_rank rank = {e->groups.stage, e->groups.tp_rank, e->groups.ep_rank};
+  SPP_TRY(spp_weights_place(e->plan, &rank, &e->arena, &e->weights, e->rank->diag));
   SPP_TRY(spp_states_open(e));
   e->kept = spp_arena_array(&e->arena, (size_t)(e->g->m * e->weights.layer_count), sizeof *e->kept);
   if (!e->kept) return spp_diag_oom(e->rank->diag);

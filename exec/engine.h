@@ -13,14 +13,27 @@ struct spp_engine_groups {
   struct spp_rank_group world, dp, tp, pp, ulysses, ring;
   /* dp: the ranks that hold the same weights (dp x sp) */
   const struct spp_rank_group *reduce; /* world when it is the same */
-  int64_t tp_rank, ulysses_rank, ring_rank, dp_rank, stage;
+  /* ep: the ranks that have all experts together; expert_dp: those that hold the same ones */
+  struct spp_rank_group ep, expert_dp;
+  const struct spp_rank_group *experts; /* NULL: this rank alone */
+  int64_t tp_rank, ulysses_rank, ring_rank, dp_rank, ep_rank, stage;
 };
 
-/* Weights, gradients and moments of the stage. Sharded ones hold this rank's piece of each segment, one after
- * the other; a segment is the whole stage under ZeRO-1, a unit from ZeRO-2 on. */
+/* Part of the stage's weights whose gradients are reduced, and whose states are sharded, together. */
+struct spp_segment {
+  const struct spp_rank_group *group; /* ranks that hold the same; NULL: this one alone */
+  bool expert;
+  int64_t first, floats; /* in the stage */
+  int64_t mine, end;     /* what this rank answers for, in the stage */
+  int64_t shard;         /* where that lies in a store of such parts only */
+};
+
+/* Weights, gradients and moments of the stage. Sharded ones hold this rank's part of each segment, one after
+ * the other; a segment is the whole stage under ZeRO-1, a unit from ZeRO-2 on, experts apart. */
 struct spp_engine_states {
   int zero;
   int64_t segment_count;
+  struct spp_segment *segments;
   int64_t shard_floats;
   void *weights; /* of the engine's storage: what products read */
   float *master; /* the same in fp32, where the storage is not */
@@ -36,8 +49,11 @@ struct spp_layer_kept {
   struct spp_attention_kept attention;
   void *middle, *normed2;
   float *rstd2;
-  void *gate_up; /* gate [tokens][ffn], then up */
+  void *gate_up; /* gate [tokens][ffn], then up; of experts [routed rows][their ffn] */
   void *product;
+  float *router_logits, *router_probs; /* [stream][experts]; NULL without experts */
+  float *routing;                      /* [routed rows]: the router's weights of them */
+  void *expert_input;                  /* [routed rows][hidden] */
 };
 
 struct spp_batch {    /* of one micro-batch, [tokens] */
@@ -53,6 +69,8 @@ struct spp_packs {
   int64_t *bounds;      /* of the documents of one micro-batch */
   int64_t step_tokens;  /* of all replicas, without padding */
 };
+
+enum { SPP_ENGINE_MAX_EXPERTS = 512 };
 
 #define SPP_ENGINE_EPS 1e-6F /* of every RMSNorm: rms_norm_eps of the Qwen2.5 config.json files */
 
@@ -100,9 +118,9 @@ bool spp_engine_counts_loss(const struct spp_engine *e);
 struct spp_unit_use {
   const struct spp_unit *unit;
   enum spp_storage store;
-  const void *weights;
-  float *grads;   /* NULL in forward */
-  void *gathered; /* heap blocks behind them, NULL when resident */
+  const void *weights, *experts;
+  float *grads, *expert_grads; /* NULL in forward */
+  void *gathered;              /* heap blocks behind them, NULL when resident */
   float *gathered_grads;
 };
 enum spp_status spp_states_open(struct spp_engine *e);
@@ -114,10 +132,11 @@ void spp_states_clear_grads(struct spp_engine *e);
  * tied weights on two stages. */
 enum spp_status spp_states_reduce(struct spp_engine *e);
 static inline const void *spp_use_weight(const struct spp_unit_use *u, enum spp_slot slot) {
-  return spp_at_const(u->weights, u->store, u->unit->held[slot].offset);
+  return spp_at_const(spp_slot_is_expert(slot) ? u->experts : u->weights, u->store,
+                      u->unit->held[slot].offset);
 }
 static inline float *spp_use_grad(const struct spp_unit_use *u, enum spp_slot slot) {
-  return u->grads + u->unit->held[slot].offset;
+  return (spp_slot_is_expert(slot) ? u->expert_grads : u->grads) + u->unit->held[slot].offset;
 }
 static inline bool spp_use_has(const struct spp_unit_use *u, enum spp_slot slot) {
   return u->unit->held[slot].weight != NULL;
@@ -129,13 +148,21 @@ static inline bool spp_engine_drops(const struct spp_engine *e, unsigned module)
   return l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & module);
 }
 
-/* Linear layers, w [out][in]. forward: y = x w^T. input: dx = dy w (+ dx). weight: dw += dy^T x. */
+/* Linear layers, w [out][in]. y, dy may be of another storage than the rest. forward: y = x w^T. input: dx =
+ * dy w (+ dx). weight: dw += dy^T x. */
+struct spp_linear_storage {
+  enum spp_storage x, y; /* of x, w, dx; of y, dy */
+};
+static inline struct spp_linear_storage spp_linear_in(enum spp_storage store) {
+  return (struct spp_linear_storage){store, store};
+}
 enum spp_status spp_linear_forward(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                   enum spp_storage store, const void *x, const void *w, void *y);
+                                   struct spp_linear_storage store, const void *x, const void *w, void *y);
 enum spp_status spp_linear_input(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                 enum spp_storage store, const void *dy, const void *w, bool add, void *dx);
+                                 struct spp_linear_storage store, const void *dy, const void *w, bool add,
+                                 void *dx);
 enum spp_status spp_linear_weight(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                  enum spp_storage store, const void *dy, const void *x, float *dw);
+                                  struct spp_linear_storage store, const void *dy, const void *x, float *dw);
 
 /* Tensor parallelism at the borders of a column- and row-parallel pair. Megatron sequence parallelism gathers
  * the stream into a new block and scatters back; without it the first returns its argument and the second
@@ -156,6 +183,14 @@ enum spp_status spp_layer_remake_norm(struct spp_engine *e, const struct spp_uni
                                       enum spp_slot slot, struct spp_layer_kept *kept);
 enum spp_status spp_layer_remake_mlp(struct spp_engine *e, const struct spp_unit_use *use,
                                      struct spp_layer_kept *kept);
+/* The mixture of experts instead of the MLP: *out, [stream][hidden], is made here. */
+enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
+                                    struct spp_layer_kept *kept, void **out);
+enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit_use *use,
+                                     struct spp_layer_kept *kept, const void *dy, void **dx);
+/* SPP_ERR_ABSENT: tokens that do not spread evenly over the experts. */
+enum spp_status spp_experts_check(const struct spp_engine *e, struct spp_diag *diag);
+
 /* Frees what was kept but the input. */
 void spp_layer_release(struct spp_engine *e, struct spp_layer_kept *kept);
 

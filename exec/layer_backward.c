@@ -24,13 +24,13 @@ static void drop_floats(const struct backward *b, float **data) {
 static enum spp_status input_grad(const struct backward *b, enum spp_slot slot, const void *dy, bool add,
                                   void *dx) {
   const struct spp_held *w = &b->use->unit->held[slot];
-  return spp_linear_input(b->e->rank, b->e->g->tokens, w->cols, w->rows, b->e->store, dy,
+  return spp_linear_input(b->e->rank, b->e->g->tokens, w->cols, w->rows, spp_linear_in(b->e->store), dy,
                           spp_use_weight(b->use, slot), add, dx);
 }
 static enum spp_status weight_grad(const struct backward *b, enum spp_slot slot, enum spp_slot bias,
                                    const void *dy, const void *x) {
   const struct spp_held *w = &b->use->unit->held[slot];
-  SPP_TRY(spp_linear_weight(b->e->rank, b->e->g->tokens, w->cols, w->rows, b->e->store, dy, x,
+  SPP_TRY(spp_linear_weight(b->e->rank, b->e->g->tokens, w->cols, w->rows, spp_linear_in(b->e->store), dy, x,
                             spp_use_grad(b->use, slot)));
   if (bias == SPP_SLOT_COUNT || !spp_use_has(b->use, bias)) return SPP_OK;
   for (int64_t t = 0; t < b->e->g->tokens; t++)
@@ -82,6 +82,7 @@ static enum spp_status mlp(struct backward *b, const void *dy, void **dx) {
   const void *whole, *x;
   void *gathered;
   if (!k->normed2) SPP_TRY(spp_layer_remake_norm(e, b->use, SPP_SLOT_NORM2, k));
+  if (e->arch->experts > 0) return spp_experts_backward(e, b->use, k, dy, dx);
   if (!k->gate_up) SPP_TRY(spp_layer_remake_mlp(e, b->use, k));
   SPP_TRY(spp_stream_gather(e, label("mlp output"), dy, &whole, &gathered));
   SPP_TRY(mlp_inside(b, whole));

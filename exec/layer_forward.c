@@ -39,7 +39,7 @@ static enum spp_status project(const struct forward *f, enum spp_slot slot, enum
                                void *y) {
   const struct spp_held *w = &f->use->unit->held[slot];
   int64_t tokens = f->e->g->tokens;
-  SPP_TRY(spp_linear_forward(f->e->rank, tokens, w->cols, w->rows, f->e->store, x,
+  SPP_TRY(spp_linear_forward(f->e->rank, tokens, w->cols, w->rows, spp_linear_in(f->e->store), x,
                              spp_use_weight(f->use, slot), y));
   if (bias == SPP_SLOT_COUNT || !spp_use_has(f->use, bias)) return SPP_OK;
   for (int64_t t = 0; t < tokens; t++) {
@@ -137,7 +137,17 @@ static enum spp_status attend(struct forward *f) {
   return spp_heap_rename(&e->rank->heap, k->middle, kept_part, "post-attention norm: input", e->rank->diag);
 }
 
+/* Experts read the stream as it is: no rank needs its neighbours' tokens. */
+static enum spp_status mix_experts(struct forward *f, void **out) {
+  struct spp_layer_kept *k = f->kept;
+  SPP_TRY(spp_experts_forward(f->e, f->use, f->pass, k, out));
+  f->ops->add(spp_stream_elements(f->e), f->e->store, *out, k->middle, *out);
+  if (spp_engine_drops(f->e, SPP_RC_LAYERNORM) && f->pass == SPP_PASS_FORWARD) drop(f, &k->normed2);
+  return SPP_OK;
+}
+
 static enum spp_status feed_forward(struct forward *f, void **out) {
+  if (f->e->arch->experts > 0) return mix_experts(f, out);
   struct spp_engine *e = f->e;
   struct spp_layer_kept *k = f->kept;
   int64_t n = e->g->tokens * f->use->unit->held[SPP_SLOT_GATE].rows;
@@ -208,8 +218,9 @@ enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_us
 }
 
 void spp_layer_release(struct spp_engine *e, struct spp_layer_kept *k) {
-  void *const blocks[] = {k->rstd1,  k->normed1, k->q_raw,   k->k_raw,   k->q_rstd, k->k_rstd,
-                          k->middle, k->rstd2,   k->normed2, k->gate_up, k->product};
+  void *const blocks[] = {k->rstd1,   k->normed1,       k->q_raw,        k->k_raw,   k->q_rstd,
+                          k->k_rstd,  k->middle,        k->rstd2,        k->normed2, k->gate_up,
+                          k->product, k->router_logits, k->router_probs, k->routing, k->expert_input};
   for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
     spp_heap_free(&e->rank->heap, blocks[i]);
   spp_attention_release(e->rank, &k->attention);

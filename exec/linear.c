@@ -23,35 +23,36 @@ static enum spp_status run(struct spp_rank *rank, struct spp_gemm g) {
 }
 
 enum spp_status spp_linear_forward(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                   enum spp_storage store, const void *x, const void *w, void *y) {
+                                   struct spp_linear_storage store, const void *x, const void *w, void *y) {
   return run(rank, (struct spp_gemm){.trans_b = true,
                                      .m = tokens,
                                      .n = out,
                                      .k = in,
-                                     .a = matrix(x, in, store),
-                                     .b = matrix(w, in, store),
-                                     .c = matrix(y, out, store)});
+                                     .a = matrix(x, in, store.x),
+                                     .b = matrix(w, in, store.x),
+                                     .c = matrix(y, out, store.y)});
 }
 
 enum spp_status spp_linear_input(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                 enum spp_storage store, const void *dy, const void *w, bool add, void *dx) {
+                                 struct spp_linear_storage store, const void *dy, const void *w, bool add,
+                                 void *dx) {
   return run(rank, (struct spp_gemm){.m = tokens,
                                      .n = in,
                                      .k = out,
                                      .beta = add ? 1.0F : 0.0F,
-                                     .a = matrix(dy, out, store),
-                                     .b = matrix(w, in, store),
-                                     .c = matrix(dx, in, store)});
+                                     .a = matrix(dy, out, store.y),
+                                     .b = matrix(w, in, store.x),
+                                     .c = matrix(dx, in, store.x)});
 }
 
 enum spp_status spp_linear_weight(struct spp_rank *rank, int64_t tokens, int64_t in, int64_t out,
-                                  enum spp_storage store, const void *dy, const void *x, float *dw) {
+                                  struct spp_linear_storage store, const void *dy, const void *x, float *dw) {
   return run(rank, (struct spp_gemm){.trans_a = true,
                                      .m = out,
                                      .n = in,
                                      .k = tokens,
                                      .beta = 1.0F,
-                                     .a = matrix(dy, out, store),
-                                     .b = matrix(x, in, store),
+                                     .a = matrix(dy, out, store.y),
+                                     .b = matrix(x, in, store.x),
                                      .c = matrix(dw, in, SPP_STORE_F32)});
 }

@@ -17,7 +17,7 @@ enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec
   memset(plan, 0, sizeof *plan);
   spp_arena_init(&plan->arena);
   plan->layout = setting->layout;
-  plan->layout.etp = setting->layout.tp; /* experts would be cut like everything else */
+  if (setting->arch->experts == 0) plan->layout.etp = setting->layout.tp;
   plan->gpu.capacity_bytes = INT64_MAX / 2;
   plan->gpu.flops_per_s[SPP_DTYPE_BF16] = 1; /* it computes in bf16; how fast, a probe tells */
   plan->cluster.gpus_per_node = (int)spp_layout_world(&setting->layout);

@@ -50,15 +50,15 @@ static double largest(const float *values, int64_t first, int64_t last) {
 static int64_t first_of(const struct spp_arch *a, int64_t number) {
   int64_t at = 0, layers = 0;
   for (int i = 0; i < a->outer_weight_count; i++) {
-    int64_t next = at + a->outer_weights[i].rows * a->outer_weights[i].cols;
+    int64_t next = at + spp_weight_total(&a->outer_weights[i]);
     if (number < next) return at;
     at = next;
   }
   for (int i = 0; i < a->kinds[0].weight_count; i++)
-    layers += a->kinds[0].weights[i].rows * a->kinds[0].weights[i].cols;
+    layers += spp_weight_total(&a->kinds[0].weights[i]);
   at += (number - at) / layers * layers;
   for (int i = 0; i < a->kinds[0].weight_count; i++) {
-    int64_t next = at + a->kinds[0].weights[i].rows * a->kinds[0].weights[i].cols;
+    int64_t next = at + spp_weight_total(&a->kinds[0].weights[i]);
     if (number < next) return at;
     at = next;
   }
@@ -71,7 +71,7 @@ static void compare_one(void *context, const struct spp_weight *weight, int64_t 
   double mine = (double)(c->gradients ? gradient : value), right = (double)c->values[number];
   if (number < c->first || number >= c->last) {
     c->first = first_of(c->arch, number);
-    c->last = c->first + weight->rows * weight->cols;
+    c->last = c->first + spp_weight_total(weight);
     c->scale = largest(c->values, c->first, c->last);
   }
   double error = mine == right ? 0.0 : fabs(mine - right) / c->scale;

@@ -30,10 +30,15 @@ static int64_t ring_position(const struct spp_sequence_cut *cut, int64_t ring, i
   return i < chunk ? ring * chunk + i : (2 * cut->ring - 1 - ring) * chunk + i - chunk;
 }
 
+int64_t spp_sequence_position(const struct spp_sequence_cut *cut, int64_t ulysses, int64_t ring,
+                              int64_t token) {
+  int64_t each = cut->tokens / (cut->ring * cut->ulysses);
+  return token / each * cut->tokens + ring_position(cut, ring, ulysses * each + token % each);
+}
+
 void spp_sequence_positions(const struct spp_sequence_cut *cut, int64_t ulysses, int64_t ring,
                             int64_t *positions) {
-  int64_t each = cut->tokens / (cut->ring * cut->ulysses);
-  for (int64_t s = 0; s < cut->sequences; s++)
-    for (int64_t i = 0; i < each; i++)
-      *positions++ = s * cut->tokens + ring_position(cut, ring, ulysses * each + i);
+  int64_t tokens = cut->sequences * cut->tokens / (cut->ring * cut->ulysses);
+  for (int64_t t = 0; t < tokens; t++)
+    positions[t] = spp_sequence_position(cut, ulysses, ring, t);
 }

@@ -25,6 +25,9 @@ static inline int64_t spp_sequence_unit(const struct spp_sequence_cut *cut) {
  * runs. */
 int64_t spp_sequence_runs(const struct spp_sequence_cut *cut, int64_t ring, struct spp_pos_run *runs);
 
+/* Position of token `token` of those that rank (ulysses, ring) holds outside attention. */
+int64_t spp_sequence_position(const struct spp_sequence_cut *cut, int64_t ulysses, int64_t ring,
+                              int64_t token);
 /* Positions of the tokens that rank (ulysses, ring) holds outside attention, sequence after sequence. */
 void spp_sequence_positions(const struct spp_sequence_cut *cut, int64_t ulysses, int64_t ring,
                             int64_t *positions);

@@ -1,62 +1,66 @@
 /* Weights, gradients and moments under ZeRO (Rajbhandari et al., arXiv 1910.02054): 0 nothing is sharded and
  * gradients are all-reduced; 1 moments, gradients are reduce-scattered once a step and weights gathered after
- * it; 2 gradients too, scattered unit by unit; 3 weights too, gathered for each use. */
+ * it; 2 gradients too, scattered unit by unit; 3 weights too, gathered for each use. Experts are shared by
+ * fewer ranks than the rest, so they are segments of their own. */
 #include <string.h>
 
 #include "exec/engine.h"
 #include "exec/try.h"
 
-/* Part [first, last) of the stage that one rank answers for within a segment; `shard`: where it lies in a
- * store that holds the rank's pieces only. */
-struct piece {
-  int64_t segment_first, segment_floats;
-  int64_t first, last, shard;
-};
-
-static int64_t shards(const struct spp_engine *e) {
-  return e->states.zero == 0 || !e->groups.reduce ? 1 : e->groups.reduce->size;
+static struct spp_label label_of(const struct spp_segment *s, bool gradients, enum spp_pass pass) {
+  static const char *const names[2][2] = {{"parameters", "gradients"},
+                                          {"expert parameters", "expert gradients"}};
+  return (struct spp_label){names[s->expert][gradients], pass};
 }
 
-static void piece_bounds(const struct spp_engine *e, struct piece *p) {
-  int64_t n = shards(e), me = n > 1 ? e->groups.reduce->me : 0;
-  p->first = p->segment_first + spp_shard_first(p->segment_floats, n, me);
-  p->last = p->segment_first + spp_shard_first(p->segment_floats, n, me + 1);
+static struct spp_segment segment_of(const struct spp_engine *e, bool expert, int64_t first, int64_t floats) {
+  const struct spp_rank_group *group = expert ? e->groups.experts : e->groups.reduce;
+  int64_t n = e->states.zero == 0 || !group ? 1 : group->size, me = n > 1 ? group->me : 0;
+  return (struct spp_segment){.group = group,
+                              .expert = expert,
+                              .first = first,
+                              .floats = floats,
+                              .mine = first + spp_shard_first(floats, n, me),
+                              .end = first + spp_shard_first(floats, n, me + 1)};
 }
 
-/* Segment i; the pieces before it have been passed in order, for `shard`. */
-static struct piece piece_next(const struct spp_engine *e, int64_t i, const struct piece *before) {
-  struct piece p = {.segment_first = 0, .segment_floats = e->weights.floats};
-  if (e->states.zero >= 2) {
-    p.segment_first = e->weights.units[i].offset;
-    p.segment_floats = e->weights.units[i].floats;
+static void append(struct spp_engine_states *s, struct spp_segment segment) {
+  segment.shard = s->shard_floats;
+  s->shard_floats += segment.end - segment.mine;
+  s->segments[s->segment_count++] = segment;
+}
+
+/* The whole stage, or from ZeRO-2 on unit by unit; experts apart. */
+static enum spp_status cut_segments(struct spp_engine *e) {
+  struct spp_engine_states *s = &e->states;
+  const struct spp_stage_weights *w = &e->weights;
+  bool by_unit = s->zero >= 2;
+  s->segments = spp_arena_array(&e->arena, (size_t)(2 * w->unit_count + 2), sizeof *s->segments);
+  if (!s->segments) return spp_diag_oom(e->rank->diag);
+  if (!by_unit) append(s, segment_of(e, false, 0, w->dense_floats));
+  for (int64_t u = 0; u < w->unit_count; u++) {
+    w->units[u].segment = s->segment_count;
+    if (by_unit) append(s, segment_of(e, false, w->units[u].offset, w->units[u].floats));
+    if (by_unit && w->units[u].expert_floats > 0)
+      append(s, segment_of(e, true, w->units[u].expert_offset, w->units[u].expert_floats));
   }
-  piece_bounds(e, &p);
-  if (before) p.shard = before->shard + before->last - before->first;
-  return p;
+  if (!by_unit && w->floats > w->dense_floats)
+    append(s, segment_of(e, true, w->dense_floats, w->floats - w->dense_floats));
+  return SPP_OK;
 }
 
-static struct piece piece_of_unit(const struct spp_engine *e, int64_t unit) {
-  struct piece p = piece_next(e, 0, NULL);
-  for (int64_t i = 1; i <= unit; i++) {
-    struct piece before = p;
-    p = piece_next(e, i, &before);
-  }
-  return p;
+static void *weights_of(const struct spp_engine *e, const struct spp_segment *s) {
+  return spp_engine_at(e, e->states.weights, e->states.zero >= 3 ? s->shard : s->mine);
 }
-
-static void *weights_of(const struct spp_engine *e, const struct piece *p) {
-  return spp_engine_at(e, e->states.weights, e->states.zero >= 3 ? p->shard : p->first);
-}
-static float *grads_of(const struct spp_engine *e, const struct piece *p) {
-  return e->states.grads + (e->states.zero >= 2 ? p->shard : p->first);
+static float *grads_of(const struct spp_engine *e, const struct spp_segment *s) {
+  return e->states.grads + (e->states.zero >= 2 ? s->shard : s->mine);
 }
 /* The optimizer's: masters and moments. */
-static int64_t moment_offset(const struct spp_engine *e, const struct piece *p) {
-  return e->states.zero >= 1 ? p->shard : p->first;
+static int64_t moment_offset(const struct spp_engine *e, const struct spp_segment *s) {
+  return e->states.zero >= 1 ? s->shard : s->mine;
 }
-
-static float *master_of(const struct spp_engine *e, const struct piece *p) {
-  return e->store == SPP_STORE_F32 ? weights_of(e, p) : e->states.master + moment_offset(e, p);
+static float *master_of(const struct spp_engine *e, const struct spp_segment *s) {
+  return e->store == SPP_STORE_F32 ? weights_of(e, s) : e->states.master + moment_offset(e, s);
 }
 
 static enum spp_status allocate(struct spp_engine *e) {
@@ -82,7 +86,9 @@ static void visit_range(const struct spp_engine *e, int64_t first, int64_t last,
   for (int64_t u = 0; u < e->weights.unit_count; u++)
     for (int slot = 0; slot < SPP_SLOT_COUNT; slot++) {
       const struct spp_held *h = &e->weights.units[u].held[slot];
-      int64_t start = e->weights.units[u].offset + h->offset, n = h->weight ? h->rows * h->cols : 0;
+      const struct spp_unit *unit = &e->weights.units[u];
+      int64_t start = h->offset + (spp_slot_is_expert(slot) ? unit->expert_offset : unit->offset);
+      int64_t n = h->weight ? h->rows * h->cols : 0;
       for (int64_t i = first > start ? first - start : 0; i < n && start + i < last; i++)
         visit(context, h, i, start + i);
     }
@@ -100,24 +106,20 @@ static void initialise(void *context, const struct spp_held *held, int64_t eleme
 }
 
 static void initialise_weights(struct spp_engine *e) {
-  struct piece p = {0};
   struct store all = {e->states.weights, e->store, 0};
   if (e->states.zero < 3) visit_range(e, 0, e->weights.floats, initialise, &all);
   for (int64_t i = 0; i < e->states.segment_count; i++) {
-    struct piece before = p;
-    p = piece_next(e, i, i > 0 ? &before : NULL);
-    struct store mine = {weights_of(e, &p), e->store, p.first};
-    struct store master = {master_of(e, &p), SPP_STORE_F32, p.first};
-    if (e->states.zero >= 3) visit_range(e, p.first, p.last, initialise, &mine);
-    if (e->states.master) visit_range(e, p.first, p.last, initialise, &master);
+    const struct spp_segment *s = &e->states.segments[i];
+    struct store mine = {weights_of(e, s), e->store, s->mine};
+    struct store master = {master_of(e, s), SPP_STORE_F32, s->mine};
+    if (e->states.zero >= 3) visit_range(e, s->mine, s->end, initialise, &mine);
+    if (e->states.master) visit_range(e, s->mine, s->end, initialise, &master);
   }
 }
 
 enum spp_status spp_states_open(struct spp_engine *e) {
   e->states.zero = e->plan->layout.zero;
-  e->states.segment_count = e->states.zero >= 2 ? e->weights.unit_count : 1;
-  struct piece last = piece_of_unit(e, e->states.segment_count - 1);
-  e->states.shard_floats = last.shard + last.last - last.first;
+  SPP_TRY(cut_segments(e));
   SPP_TRY(allocate(e));
   initialise_weights(e);
   return SPP_OK;
@@ -128,46 +130,63 @@ void spp_states_clear_grads(struct spp_engine *e) {
   memset(e->states.grads, 0, (size_t)floats * sizeof(float));
 }
 
+/* Segments of a unit, where units have their own. */
+static int64_t unit_segments(const struct spp_engine *e, int64_t unit) {
+  return e->weights.units[unit].expert_floats > 0 ? 2 : 1;
+}
+
 static enum spp_status gather_unit(struct spp_engine *e, int64_t unit, enum spp_pass pass,
                                    struct spp_unit_use *use) {
-  struct piece p = piece_of_unit(e, unit);
-  SPP_TRY(spp_engine_block(e, SPP_PART_SHARDING_BUFFERS, "gathered layer weights", p.segment_floats,
-                           &use->gathered));
-  memcpy(spp_engine_at(e, use->gathered, p.first - p.segment_first), weights_of(e, &p),
-         (size_t)((p.last - p.first) * spp_storage_bytes(e->store)));
+  const struct spp_unit *u = use->unit;
+  SPP_TRY(spp_engine_block(e, SPP_PART_SHARDING_BUFFERS, "gathered layer weights",
+                           u->floats + u->expert_floats, &use->gathered));
   use->weights = use->gathered;
-  if (shards(e) == 1) return SPP_OK;
-  return spp_group_all_gather_span(e->groups.reduce, (struct spp_label){"parameters", pass},
-                                   spp_engine_span(e, use->gathered, p.segment_floats), e->rank->diag);
+  use->experts = spp_engine_at(e, use->gathered, u->floats);
+  for (int64_t i = 0, at = 0; i < unit_segments(e, unit); i++) {
+    const struct spp_segment *s = &e->states.segments[u->segment + i];
+    void *whole = spp_engine_at(e, use->gathered, at);
+    memcpy(spp_engine_at(e, whole, s->mine - s->first), weights_of(e, s),
+           (size_t)((s->end - s->mine) * spp_storage_bytes(e->store)));
+    if (s->group)
+      SPP_TRY(spp_group_all_gather_span(s->group, label_of(s, false, pass),
+                                        spp_engine_span(e, whole, s->floats), e->rank->diag));
+    at += s->floats;
+  }
+  return SPP_OK;
 }
 
 enum spp_status spp_states_use(struct spp_engine *e, int64_t unit, enum spp_pass pass,
                                struct spp_unit_use *use) {
   const struct spp_unit *u = &e->weights.units[unit];
   *use = (struct spp_unit_use){.unit = u, .store = e->store};
-  if (e->states.zero >= 3)
+  if (e->states.zero >= 3) {
     SPP_TRY(gather_unit(e, unit, pass, use));
-  else
+  } else {
     use->weights = spp_engine_at(e, e->states.weights, u->offset);
+    use->experts = spp_engine_at(e, e->states.weights, u->expert_offset);
+  }
   if (pass != SPP_PASS_BACKWARD) return SPP_OK;
   if (e->states.zero < 2) {
     use->grads = e->states.grads + u->offset;
+    use->expert_grads = e->states.grads + u->expert_offset;
     return SPP_OK;
   }
-  SPP_TRY(spp_engine_floats(e, SPP_PART_SHARDING_BUFFERS, "gradients of one layer", u->floats,
+  int64_t floats = u->floats + u->expert_floats;
+  SPP_TRY(spp_engine_floats(e, SPP_PART_SHARDING_BUFFERS, "gradients of one layer", floats,
                             &use->gathered_grads));
-  memset(use->gathered_grads, 0, (size_t)u->floats * sizeof(float));
+  memset(use->gathered_grads, 0, (size_t)floats * sizeof(float));
   use->grads = use->gathered_grads;
+  use->expert_grads = use->gathered_grads + u->floats;
   return SPP_OK;
 }
 
-/* Weights whole on each tensor-parallel rank of which each sees a part: norms under Megatron sequence
- * parallelism some tokens, norms of q and k some heads. Their gradients, packed together, are summed over the
- * group. */
+/* Weights whole on each tensor-parallel rank of which each sees a part: norms and router under
+ * Megatron sequence parallelism some tokens, norms of q and k some heads. Their gradients, packed together,
+ * are summed over the group. */
 static bool is_partial(const struct spp_engine *e, int slot) {
   if (slot == SPP_SLOT_Q_NORM || slot == SPP_SLOT_K_NORM) return true;
-  return e->plan->layout.megatron_sp &&
-         (slot == SPP_SLOT_NORM1 || slot == SPP_SLOT_NORM2 || slot == SPP_SLOT_FINAL_NORM);
+  return e->plan->layout.megatron_sp && (slot == SPP_SLOT_NORM1 || slot == SPP_SLOT_NORM2 ||
+                                         slot == SPP_SLOT_FINAL_NORM || slot == SPP_SLOT_ROUTER);
 }
 
 /* `grads` of units first to last, one after the other; `packed` NULL: only counts. */
@@ -204,13 +223,16 @@ static enum spp_status sum_norms(struct spp_engine *e, enum spp_pass pass, const
 }
 
 static enum spp_status scatter_unit(struct spp_engine *e, int64_t unit, float *grads) {
-  struct piece p = piece_of_unit(e, unit);
   SPP_TRY(sum_norms(e, SPP_PASS_BACKWARD, &(struct norms){e, unit, unit + 1, grads}));
-  if (shards(e) > 1)
-    SPP_TRY(spp_group_reduce_scatter(e->groups.reduce, (struct spp_label){"gradients", SPP_PASS_BACKWARD},
-                                     grads, p.segment_floats, e->rank->diag));
-  float *sum = grads_of(e, &p);
-  e->rank->kernels->ops->add(p.last - p.first, SPP_STORE_F32, sum, grads + p.first - p.segment_first, sum);
+  for (int64_t i = 0; i < unit_segments(e, unit); i++) {
+    const struct spp_segment *s = &e->states.segments[e->weights.units[unit].segment + i];
+    float *sum = grads_of(e, s);
+    if (s->group)
+      SPP_TRY(spp_group_reduce_scatter(s->group, label_of(s, true, SPP_PASS_BACKWARD), grads, s->floats,
+                                       e->rank->diag));
+    e->rank->kernels->ops->add(s->end - s->mine, SPP_STORE_F32, sum, grads + s->mine - s->first, sum);
+    grads += s->floats;
+  }
   return SPP_OK;
 }
 
@@ -228,9 +250,9 @@ static enum spp_status reduce_tied(struct spp_engine *e) {
   int64_t unit = stage == 0 ? 0 : e->weights.head_unit, floats = e->weights.units[unit].floats;
   float *grads = e->states.grads + e->weights.units[unit].offset;
   if (e->states.zero >= 2) {
-    struct piece p = piece_of_unit(e, unit);
-    grads = grads_of(e, &p);
-    floats = p.last - p.first;
+    const struct spp_segment *s = &e->states.segments[e->weights.units[unit].segment];
+    grads = grads_of(e, s);
+    floats = s->end - s->mine;
   }
   struct spp_rank_group ends;
   int first_rank = e->groups.pp.ranks[0], last_rank = e->groups.pp.ranks[last];
@@ -242,22 +264,26 @@ static enum spp_status reduce_tied(struct spp_engine *e) {
 }
 
 enum spp_status spp_states_reduce(struct spp_engine *e) {
-  const struct spp_label label = {"gradients", SPP_PASS_BACKWARD};
   e->rank->heap.moment = SPP_MOMENT_STEP;
   if (e->states.zero < 2)
     SPP_TRY(sum_norms(e, SPP_PASS_STEP, &(struct norms){e, 0, e->weights.unit_count, e->states.grads}));
   SPP_TRY(reduce_tied(e));
-  if (!e->groups.reduce || e->states.zero >= 2) return SPP_OK;
-  if (e->states.zero == 0)
-    return spp_group_all_reduce(e->groups.reduce, label, e->states.grads, e->weights.floats, e->rank->diag);
-  return spp_group_reduce_scatter(e->groups.reduce, label, e->states.grads, e->weights.floats, e->rank->diag);
+  for (int64_t i = 0; i < e->states.segment_count && e->states.zero < 2; i++) {
+    const struct spp_segment *s = &e->states.segments[i];
+    const struct spp_label label = label_of(s, true, SPP_PASS_BACKWARD);
+    float *grads = e->states.grads + s->first;
+    if (!s->group) continue;
+    SPP_TRY(e->states.zero == 0 ? spp_group_all_reduce(s->group, label, grads, s->floats, e->rank->diag)
+                                : spp_group_reduce_scatter(s->group, label, grads, s->floats, e->rank->diag));
+  }
+  return SPP_OK;
 }
 
 /* Large eps: a gradient that is zero but for rounding must not move a weight, or runs that sum in another
  * order could not be compared. */
-static void adamw(struct spp_engine *e, const struct piece *p) {
-  int64_t moment = moment_offset(e, p);
-  const struct spp_adamw call = {.n = p->last - p->first,
+static void adamw(struct spp_engine *e, const struct spp_segment *s) {
+  int64_t moment = moment_offset(e, s);
+  const struct spp_adamw call = {.n = s->end - s->mine,
                                  .step = e->step,
                                  .lr = 1e-3F,
                                  .beta1 = 0.9F,
@@ -265,28 +291,25 @@ static void adamw(struct spp_engine *e, const struct piece *p) {
                                  .eps = 1e-3F,
                                  .weight_decay = 0.1F,
                                  .grad_scale = 1.0F,
-                                 .grad = grads_of(e, p),
+                                 .grad = grads_of(e, s),
                                  .grad_storage = SPP_STORE_F32,
-                                 .master = master_of(e, p),
+                                 .master = master_of(e, s),
                                  .m = e->states.first_moment + moment,
                                  .v = e->states.second_moment + moment,
-                                 .param = e->states.master ? weights_of(e, p) : NULL};
+                                 .param = e->states.master ? weights_of(e, s) : NULL};
   e->rank->kernels->ops->adamw(&call);
 }
 
 enum spp_status spp_engine_update(struct spp_engine *e) {
-  struct piece p = {0};
   e->rank->heap.moment = SPP_MOMENT_STEP;
   e->step++;
   for (int64_t i = 0; i < e->states.segment_count; i++) {
-    struct piece before = p;
-    p = piece_next(e, i, i > 0 ? &before : NULL);
-    adamw(e, &p);
-    if (shards(e) == 1 || e->states.zero >= 3) continue;
+    const struct spp_segment *s = &e->states.segments[i];
+    adamw(e, s);
+    if (!s->group || e->states.zero == 0 || e->states.zero >= 3) continue;
     SPP_TRY(spp_group_all_gather_span(
-        e->groups.reduce, (struct spp_label){"parameters", SPP_PASS_STEP},
-        spp_engine_span(e, spp_engine_at(e, e->states.weights, p.segment_first), p.segment_floats),
-        e->rank->diag));
+        s->group, label_of(s, false, SPP_PASS_STEP),
+        spp_engine_span(e, spp_engine_at(e, e->states.weights, s->first), s->floats), e->rank->diag));
   }
   return SPP_OK;
 }
@@ -304,11 +327,9 @@ static void visit_one(void *context, const struct spp_held *held, int64_t elemen
 }
 
 void spp_engine_visit(const struct spp_engine *e, spp_element_visit *visit, void *context) {
-  struct piece p = {0};
   for (int64_t i = 0; i < e->states.segment_count; i++) {
-    struct piece before = p;
-    p = piece_next(e, i, i > 0 ? &before : NULL);
-    struct visitor v = {visit, context, master_of(e, &p), grads_of(e, &p), p.first};
-    visit_range(e, p.first, p.last, visit_one, &v);
+    const struct spp_segment *s = &e->states.segments[i];
+    struct visitor v = {visit, context, master_of(e, s), grads_of(e, s), s->mine};
+    visit_range(e, s->mine, s->end, visit_one, &v);
   }
 }

@@ -6,7 +6,8 @@
   "\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":4,\"num_attention_heads\":8,"           \
   "\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
 /* Grouped queries and biases; as many KV heads as query heads, no biases; one KV head, norms of q and k,
- * tied; five layers with norms of q and k; two KV heads, tied, a vocabulary larger than a layer. */
+ * tied; five layers with norms of q and k; two KV heads, tied, a vocabulary larger than a layer; two of eight
+ * and of four experts. */
 const char spp_suite_model[] = "{\"model_type\":\"qwen2\"," SHAPE "\"tie_word_embeddings\":false}";
 static const char mha[] =
     "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,\"num_hidden_layers\":2,"
@@ -25,6 +26,15 @@ static const char tied[] =
     "{\"model_type\":\"qwen3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
     "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":16,\"vocab_size\":1024,"
     "\"tie_word_embeddings\":true}";
+
+static const char mixture[] =
+    "{\"model_type\":\"qwen3_moe\",\"hidden_size\":64,\"intermediate_size\":96,\"moe_intermediate_size\":32,"
+    "\"num_hidden_layers\":2,\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,"
+    "\"vocab_size\":128,\"num_experts\":8,\"num_experts_per_tok\":2,\"tie_word_embeddings\":false}";
+static const char mixtral[] =
+    "{\"model_type\":\"mixtral\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":3,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":16,\"vocab_size\":96,"
+    "\"num_local_experts\":4,\"num_experts_per_tok\":2,\"tie_word_embeddings\":false}";
 
 static const char *const names[SPP_SUITE_COUNT] = {"quick", "ci", "full"};
 const char *spp_suite_name(enum spp_suite suite) {
@@ -185,6 +195,34 @@ static const struct {
     {FULL,
      {"bf16, PP 2 x TP 2 + SP x ring 2, ZeRO-3", five,
       LAYOUT(.pp = 2, MEGATRON(2), RING(2), .zero = 3, .grad_accum = 2), IN_BF16(64)}},
+    {QUICK, {"experts", mixture, LAYOUT(.grad_accum = 2), TOKENS(32)}},
+    {QUICK, {"experts, DP 2, EP 2", mixture, LAYOUT(.dp = 2, .ep = 2), TOKENS(32)}},
+    {CI, {"experts, DP 4, ZeRO-1", mixtral, LAYOUT(.dp = 4, .zero = 1, .micro_batch = 3), TOKENS(32)}},
+    {CI, {"experts, DP 4, EP 2, ZeRO-1", mixture, LAYOUT(.dp = 4, .ep = 2, .zero = 1), TOKENS(32)}},
+    {CI,
+     {"experts, DP 4, EP 4, ZeRO-2", mixtral, LAYOUT(.dp = 4, .ep = 4, .zero = 2, .grad_accum = 2),
+      TOKENS(32)}},
+    {QUICK,
+     {"experts, DP 4, EP 2, ZeRO-3, recompute", mixture, LAYOUT(.dp = 4, .ep = 2, .zero = 3, RECOMPUTE),
+      TOKENS(32)}},
+    {CI, {"experts, Ulysses 4, EP 4", mixture, LAYOUT(ULYSSES(4), .ep = 4), TOKENS(64)}},
+    {CI,
+     {"experts, ring 4, EP 2, norms again", mixtral, LAYOUT(RING(4), .ep = 2, SELECTIVE(SPP_RC_LAYERNORM)),
+      TOKENS(64)}},
+    {CI, {"experts, all-gather 2 x DP 2, EP 4", mixture, LAYOUT(GATHER(2), .dp = 2, .ep = 4), TOKENS(64)}},
+    {QUICK, {"experts, TP 2 + SP, EP 2", mixture, LAYOUT(MEGATRON(2), .ep = 2), TOKENS(64)}},
+    {FULL,
+     {"experts, TP 2 + SP x DP 2, EP 4, ZeRO-3", mixture, LAYOUT(MEGATRON(2), .dp = 2, .ep = 4, .zero = 3),
+      TOKENS(64)}},
+    {CI,
+     {"experts, PP 2 x DP 2, EP 2", mixture, LAYOUT(.pp = 2, .dp = 2, .ep = 2, .grad_accum = 3), TOKENS(32)}},
+    {FULL,
+     {"experts, PP 3 x DP 2, EP 2, ZeRO-3, recompute", mixtral,
+      LAYOUT(.pp = 3, .dp = 2, .ep = 2, .zero = 3, .grad_accum = 3, RECOMPUTE), TOKENS(32)}},
+    {CI, {"experts, bf16, DP 2, EP 2, ZeRO-1", mixture, LAYOUT(.dp = 2, .ep = 2, .zero = 1), IN_BF16(32)}},
+    {FULL,
+     {"experts, bf16, Ulysses 2 x ring 2, EP 4, ZeRO-3", mixture, LAYOUT(HYBRID(2, 2), .ep = 4, .zero = 3),
+      IN_BF16(64)}},
     {QUICK, {"50 tokens on Ulysses 4", spp_suite_model, LAYOUT(ULYSSES(4)), TOKENS(50)}},
     {CI,
      {"61 tokens on ring 4, TP 2 + SP", spp_suite_model, LAYOUT(RING(4), MEGATRON(2), .micro_batch = 3),

@@ -5,7 +5,7 @@
 
 #include "base/num.h"
 
-static const struct {
+static const struct slot_name {
   const char *name;
   enum spp_slot slot;
 } layer_slots[] =
@@ -24,6 +24,13 @@ static const struct {
         {"gate_proj", SPP_SLOT_GATE},
         {"up_proj", SPP_SLOT_UP},
         {"down_proj", SPP_SLOT_DOWN},
+        {"router", SPP_SLOT_ROUTER},
+},
+  expert_slots[] =
+      {
+          {"gate_proj", SPP_SLOT_EXPERT_GATE},
+          {"up_proj", SPP_SLOT_EXPERT_UP},
+          {"down_proj", SPP_SLOT_EXPERT_DOWN},
 },
   outer_slots[] = {
       {"embed_tokens", SPP_SLOT_EMBEDDING},
@@ -31,15 +38,18 @@ static const struct {
       {"lm_head", SPP_SLOT_HEAD},
 };
 
-static int layer_slot(const char *name) {
-  for (size_t i = 0; i < sizeof layer_slots / sizeof layer_slots[0]; i++)
-    if (strcmp(layer_slots[i].name, name) == 0) return (int)layer_slots[i].slot;
+#define FIND(table, name) find(table, sizeof table / sizeof table[0], name)
+static int find(const struct slot_name *table, size_t count, const char *name) {
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(table[i].name, name) == 0) return (int)table[i].slot;
   return -1;
 }
+static int layer_slot(const struct spp_weight *w) {
+  if (w->role == SPP_ROLE_SHARED_EXPERT) return -1;
+  return w->role == SPP_ROLE_EXPERT ? FIND(expert_slots, w->name) : FIND(layer_slots, w->name);
+}
 static int outer_slot(const char *name) {
-  for (size_t i = 0; i < sizeof outer_slots / sizeof outer_slots[0]; i++)
-    if (strcmp(outer_slots[i].name, name) == 0) return (int)outer_slots[i].slot;
-  return -1;
+  return FIND(outer_slots, name);
 }
 
 /* Weights it has no code for, and what no weight tells. */
@@ -50,9 +60,11 @@ static const char *unknown_part(const struct spp_arch *a) {
   if (a->attention != SPP_ATTENTION_GQA || a->qk_norm == SPP_QK_NORM_FULL) return "this attention";
   if (a->kinds[0].window_tokens > 0) return "sliding windows";
   if (a->logit_softcap || a->attention_softcap) return "soft-capped logits";
-  for (int i = 0; i < a->kinds[0].weight_count; i++)
-    if (layer_slot(a->kinds[0].weights[i].name) < 0 || a->kinds[0].weights[i].copies != 1)
-      return a->kinds[0].weights[i].name;
+  if (a->experts > 0 && a->router_sigmoid) return "routers other than softmax";
+  for (int i = 0; i < a->kinds[0].weight_count; i++) {
+    const struct spp_weight *w = &a->kinds[0].weights[i];
+    if (layer_slot(w) < 0) return w->role == SPP_ROLE_SHARED_EXPERT ? "shared experts" : w->name;
+  }
   for (int i = 0; i < a->outer_weight_count; i++)
     if (outer_slot(a->outer_weights[i].name) < 0) return a->outer_weights[i].name;
   return NULL;
@@ -61,24 +73,20 @@ static const char *unknown_part(const struct spp_arch *a) {
 enum spp_status spp_weights_supported(const struct spp_arch *arch, struct spp_diag *diag) {
   const char *what = unknown_part(arch);
   if (!what) return SPP_OK;
-  return spp_diag_set(diag, SPP_ERR_ABSENT, arch->name, "use a dense model of the Llama or Qwen families",
+  return spp_diag_set(diag, SPP_ERR_ABSENT, arch->name, "use a model of the Llama, Qwen or Mixtral families",
                       "the engine cannot run %s", what);
-}
-
-static int64_t elements(const struct spp_weight *w) {
-  return w->rows * w->cols;
 }
 
 static int64_t outer_total(const struct spp_arch *a) {
   int64_t n = 0;
   for (int i = 0; i < a->outer_weight_count; i++)
-    n += elements(&a->outer_weights[i]);
+    n += spp_weight_total(&a->outer_weights[i]);
   return n;
 }
 static int64_t layer_total(const struct spp_arch *a) {
   int64_t n = 0;
   for (int i = 0; i < a->kinds[0].weight_count; i++)
-    n += elements(&a->kinds[0].weights[i]);
+    n += spp_weight_total(&a->kinds[0].weights[i]);
   return n;
 }
 int64_t spp_weights_total(const struct spp_arch *arch) {
@@ -86,8 +94,21 @@ int64_t spp_weights_total(const struct spp_arch *arch) {
 }
 
 struct placer {
-  int64_t tp, tp_rank;
+  int64_t tp, tp_rank, ep, ep_rank;
 };
+
+/* Experts are whole, and ep ranks have some of them each. */
+static void hold_experts(const struct placer *p, struct spp_unit *unit, enum spp_slot slot,
+                         const struct spp_weight *w, int64_t number) {
+  int64_t rows = w->copies / p->ep * w->rows;
+  unit->held[slot] = (struct spp_held){.weight = w,
+                                       .offset = unit->expert_floats,
+                                       .rows = rows,
+                                       .cols = w->cols,
+                                       .first_row = p->ep_rank * rows,
+                                       .number = number};
+  unit->expert_floats += rows * w->cols;
+}
 
 static void hold(const struct placer *p, struct spp_unit *unit, enum spp_slot slot,
                  const struct spp_weight *w, int64_t number) {
@@ -109,8 +130,9 @@ static void place_layer(const struct placer *p, const struct spp_arch *a, int64_
   int64_t number = outer_total(a) + layer * layer_total(a);
   for (int i = 0; i < a->kinds[0].weight_count; i++) {
     const struct spp_weight *w = &a->kinds[0].weights[i];
-    hold(p, unit, (enum spp_slot)layer_slot(w->name), w, number);
-    number += elements(w);
+    int slot = layer_slot(w);
+    (spp_slot_is_expert(slot) ? hold_experts : hold)(p, unit, (enum spp_slot)slot, w, number);
+    number += spp_weight_total(w);
   }
 }
 
@@ -120,7 +142,7 @@ static void place_outer(const struct placer *p, const struct spp_arch *a, enum s
   for (int i = 0; i < a->outer_weight_count; i++) {
     const struct spp_weight *w = &a->outer_weights[i];
     if (outer_slot(w->name) == (int)wanted) hold(p, unit, as, w, number);
-    number += elements(w);
+    number += spp_weight_total(w);
   }
 }
 
@@ -144,25 +166,35 @@ static void place_tail(const struct placer *p, const struct spp_arch *a, struct 
   if (copy) place_outer(p, a, SPP_SLOT_EMBEDDING, SPP_SLOT_HEAD, &w->units[w->head_unit]);
 }
 
-enum spp_status spp_weights_place(const struct spp_exec_plan *plan, int64_t stage, int64_t tp_rank,
+/* Dense parts first, unit after unit, then the experts. */
+static void lay_out(struct spp_stage_weights *w) {
+  for (int64_t i = 0; i < w->unit_count; i++) {
+    w->units[i].offset = w->dense_floats;
+    w->dense_floats += w->units[i].floats;
+  }
+  w->floats = w->dense_floats;
+  for (int64_t i = 0; i < w->unit_count; i++) {
+    w->units[i].expert_offset = w->floats;
+    w->floats += w->units[i].expert_floats;
+  }
+}
+
+enum spp_status spp_weights_place(const struct spp_exec_plan *plan, const struct spp_weights_rank *rank,
                                   struct spp_arena *arena, struct spp_stage_weights *weights,
                                   struct spp_diag *diag) {
   const struct spp_arch *a = plan->job.arch;
-  const struct placer p = {plan->layout.tp, tp_rank};
+  const struct placer p = {plan->layout.tp, rank->tp, plan->layout.ep, rank->ep};
   struct spp_stage s;
-  spp_stage_resolve(&plan->job, &plan->layout, &plan->geometry, stage, &s);
+  spp_stage_resolve(&plan->job, &plan->layout, &plan->geometry, rank->stage, &s);
   struct spp_stage_weights w = {
       .layer_count = s.layers, .first_layer_unit = s.first, .tail_unit = -1, .head_unit = -1};
   w.unit_count = w.layer_count + s.first + s.last + (a->tied && s.last && !s.first);
   w.units = spp_arena_array(arena, (size_t)w.unit_count, sizeof *w.units);
   if (!w.units) return spp_diag_oom(diag);
   if (s.first) place_outer(&p, a, SPP_SLOT_EMBEDDING, SPP_SLOT_EMBEDDING, &w.units[0]);
-  place_layers(plan, &p, stage, w.units + w.first_layer_unit);
+  place_layers(plan, &p, rank->stage, w.units + w.first_layer_unit);
   if (s.last) place_tail(&p, a, &w);
-  for (int64_t i = 0; i < w.unit_count; i++) {
-    w.units[i].offset = w.floats;
-    w.floats += w.units[i].floats;
-  }
+  lay_out(&w);
   *weights = w;
   return SPP_OK;
 }

@@ -3,6 +3,8 @@
 #ifndef SPP_EXEC_WEIGHTS_H
 #define SPP_EXEC_WEIGHTS_H
 
+#include <stdbool.h>
+
 #include "exec/plan.h"
 
 /* What the engine asks a weight for; rows of a decoder layer, then those outside. */
@@ -24,13 +26,20 @@ enum spp_slot {
   SPP_SLOT_EMBEDDING,
   SPP_SLOT_FINAL_NORM,
   SPP_SLOT_HEAD,
+  SPP_SLOT_ROUTER,
+  SPP_SLOT_EXPERT_GATE, /* from here on: of experts, which other ranks share than the rest */
+  SPP_SLOT_EXPERT_UP,
+  SPP_SLOT_EXPERT_DOWN,
   SPP_SLOT_COUNT
 };
+static inline bool spp_slot_is_expert(int slot) {
+  return slot >= SPP_SLOT_EXPERT_GATE;
+}
 
-/* The local part, [rows][cols], of a weight. */
+/* The local part, [rows][cols], of a weight; the matrices of several experts follow each other. */
 struct spp_held {
   const struct spp_weight *weight; /* NULL: the model has none */
-  int64_t offset;                  /* floats from the start of the unit */
+  int64_t offset;                  /* floats from the start of the unit's dense or expert part */
   int64_t rows, cols;
   int64_t first_row, first_col; /* in the whole weight */
   int64_t number;               /* of the whole weight's first element, counted through the model */
@@ -39,13 +48,16 @@ struct spp_held {
 /* Weights that are gathered and reduced together: the embedding, a layer, final norm and head, or a tied
  * embedding's copy on another stage. */
 struct spp_unit {
-  int64_t floats, offset; /* offset: from the start of the stage */
+  int64_t floats, offset;               /* offset: from the start of the stage */
+  int64_t expert_floats, expert_offset; /* its experts; those of all units follow the dense parts */
+  int64_t segment;                      /* the first of its own (exec/states.c) */
   struct spp_held held[SPP_SLOT_COUNT];
 };
 
 struct spp_stage_weights {
-  int64_t unit_count, floats;
-  struct spp_unit *units; /* in the order of the forward pass, chunk after chunk */
+  int64_t unit_count;
+  int64_t floats, dense_floats; /* all, and without experts */
+  struct spp_unit *units;       /* in the order of the forward pass, chunk after chunk */
   int64_t layer_count;
   int64_t first_layer_unit; /* 1 when the embedding is here, else 0 */
   int64_t tail_unit;        /* final norm and an untied head */
@@ -55,12 +67,19 @@ struct spp_stage_weights {
 /* Architectures whose layers the engine does not have: SPP_ERR_ABSENT, naming what is missing. */
 enum spp_status spp_weights_supported(const struct spp_arch *arch, struct spp_diag *diag);
 
-/* Units of the stage, for tensor-parallel rank tp_rank. They live in `arena`. */
-enum spp_status spp_weights_place(const struct spp_exec_plan *plan, int64_t stage, int64_t tp_rank,
+/* Which rank of its groups a rank is, as far as its weights depend on it. */
+struct spp_weights_rank {
+  int64_t stage, tp, ep;
+};
+/* Units of the stage. They live in `arena`. */
+enum spp_status spp_weights_place(const struct spp_exec_plan *plan, const struct spp_weights_rank *rank,
                                   struct spp_arena *arena, struct spp_stage_weights *weights,
                                   struct spp_diag *diag);
 
-/* Elements of the whole model. */
+/* Elements of a weight, all its copies, and of the whole model. */
+static inline int64_t spp_weight_total(const struct spp_weight *weight) {
+  return weight->rows * weight->cols * weight->copies;
+}
 int64_t spp_weights_total(const struct spp_arch *arch);
 
 /* Number, through the model, of element i of what is held. */

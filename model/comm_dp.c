@@ -13,6 +13,7 @@ struct population {
   int64_t trainable, gathered_bytes; /* elements; bytes of the weights as they travel */
   int64_t again;         /* elements that travel a second time in each pass: a tied embedding, unit by unit */
   int64_t group, stride; /* ranks that hold the same parameters */
+  bool expert;
 };
 
 static bool trains_all(const struct spp_job *job) {
@@ -85,15 +86,16 @@ static void count_experts(const struct spp_comm_context *c, struct population *p
 
 /* Collectives one event is made of. Buckets of other frameworks hold many layers: one. A tied head on the
  * embedding's stage uses the embedding's unit again; on another stage its copy is a unit of its own. */
-static int64_t calls(const struct spp_comm_context *c, enum spp_pass pass) {
+static int64_t calls(const struct spp_comm_context *c, bool expert, enum spp_pass pass) {
   if (!goes_by_unit(c)) return 1;
+  if (expert) return c->moe_layers;
   bool more = c->job->arch->tied && c->stage->last && (!c->stage->first || pass != SPP_PASS_STEP);
   return c->stage->layers + c->stage->first + c->stage->last + more;
 }
 
-static void emit_state_op(const struct spp_comm_context *c, enum spp_collective kind, const char *what,
-                          int64_t whole_bytes, int64_t ranks, int64_t stride, enum spp_pass pass,
-                          int64_t count, enum spp_overlap overlap) {
+static void emit_state_op(const struct spp_comm_context *c, const struct population *p,
+                          enum spp_collective kind, const char *what, int64_t whole_bytes, int64_t ranks,
+                          int64_t stride, enum spp_pass pass, int64_t count, enum spp_overlap overlap) {
   int64_t once = whole_bytes - spp_ceil_div(whole_bytes, ranks); /* (ranks-1)/ranks, rounded down */
   struct spp_comm_op op = {.op = kind,
                            .what = what,
@@ -104,8 +106,8 @@ static void emit_state_op(const struct spp_comm_context *c, enum spp_collective 
                            .per = pass == SPP_PASS_STEP || count == 1 ? SPP_PER_STEP : SPP_PER_MICRO_BATCH,
                            .count_per_step = count,
                            .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
-                           .messages = calls(c, pass),
-                           .message_bytes = whole_bytes / calls(c, pass),
+                           .messages = calls(c, p->expert, pass),
+                           .message_bytes = whole_bytes / calls(c, p->expert, pass),
                            .overlap = overlap};
   if (ranks > 1) spp_comm_emit(c, op);
 }
@@ -123,11 +125,11 @@ static void emit_full_shard(const struct spp_comm_context *c, const struct popul
       overlaps(c, c->job->framework->overlap_grad_reduce) ? SPP_OVERLAP_BACKWARD : SPP_OVERLAP_NONE;
   bool held = c->job->framework->gathers_once_under_pp && c->g->pp > 1;
   int64_t m = held ? 1 : c->g->m;
-  emit_state_op(c, SPP_ALL_GATHER, p->parameters, p->gathered_bytes, shard, p->stride, SPP_PASS_FORWARD,
+  emit_state_op(c, p, SPP_ALL_GATHER, p->parameters, p->gathered_bytes, shard, p->stride, SPP_PASS_FORWARD,
                 spp_sat_mul(c->forwards, m), gather_hides);
-  emit_state_op(c, SPP_ALL_GATHER, p->parameters, p->gathered_bytes, shard, p->stride, SPP_PASS_BACKWARD,
+  emit_state_op(c, p, SPP_ALL_GATHER, p->parameters, p->gathered_bytes, shard, p->stride, SPP_PASS_BACKWARD,
                 held ? 0 : m, gather_hides == SPP_OVERLAP_NONE ? SPP_OVERLAP_NONE : SPP_OVERLAP_BACKWARD);
-  emit_state_op(c, SPP_REDUCE_SCATTER, p->gradients, reduce_bytes, shard, p->stride, SPP_PASS_BACKWARD, m,
+  emit_state_op(c, p, SPP_REDUCE_SCATTER, p->gradients, reduce_bytes, shard, p->stride, SPP_PASS_BACKWARD, m,
                 backward_hides);
 }
 
@@ -142,7 +144,8 @@ static void emit_population(const struct spp_comm_context *c, const struct popul
   int64_t reduced = spp_sat_mul(p->trainable + p->again, grad);
   enum spp_overlap hides = overlaps(c, f->overlap_grad_reduce) ? SPP_OVERLAP_BACKWARD : SPP_OVERLAP_NONE;
   if (!states->shard_optimizer) {
-    emit_state_op(c, SPP_ALL_REDUCE, p->gradients, reduced, p->group, p->stride, SPP_PASS_BACKWARD, 1, hides);
+    emit_state_op(c, p, SPP_ALL_REDUCE, p->gradients, reduced, p->group, p->stride, SPP_PASS_BACKWARD, 1,
+                  hides);
     return;
   }
   if (states->shard_weights) {
@@ -151,15 +154,15 @@ static void emit_population(const struct spp_comm_context *c, const struct popul
     /* DeepSpeed stage 2 scatters gradients in every micro-batch; the others once, at the accumulation
      * boundary. */
     int64_t times = states->shard_grads ? c->g->m : 1;
-    emit_state_op(c, SPP_REDUCE_SCATTER, p->gradients, reduced, shard, p->stride, SPP_PASS_BACKWARD, times,
+    emit_state_op(c, p, SPP_REDUCE_SCATTER, p->gradients, reduced, shard, p->stride, SPP_PASS_BACKWARD, times,
                   hides);
     int64_t updated =
         spp_sat_mul(p->trainable, states->gather_bytes ? states->gather_bytes : c->element_bytes);
-    emit_state_op(c, SPP_ALL_GATHER, p->parameters, updated, shard, p->stride, SPP_PASS_STEP, 1,
+    emit_state_op(c, p, SPP_ALL_GATHER, p->parameters, updated, shard, p->stride, SPP_PASS_STEP, 1,
                   overlaps(c, f->overlap_param_gather) ? SPP_OVERLAP_FORWARD : SPP_OVERLAP_NONE);
   }
   if (replicas > 1) /* HSDP: shards are summed over the replicas */
-    emit_state_op(c, SPP_ALL_REDUCE, p->copies, reduced / shard, replicas, p->stride * shard,
+    emit_state_op(c, p, SPP_ALL_REDUCE, p->copies, reduced / shard, replicas, p->stride * shard,
                   SPP_PASS_BACKWARD, states->shard_weights || states->shard_grads ? c->g->m : 1, hides);
 }
 
@@ -198,7 +201,8 @@ void spp_comm_emit_states(const struct spp_comm_context *c) {
                                  .parameters = "expert parameters",
                                  .copies = "expert gradient shards",
                                  .group = c->g->expert_group,
-                                 .stride = c->g->ep * c->g->etp};
+                                 .stride = c->g->ep * c->g->etp,
+                                 .expert = true};
     count_experts(c, &experts);
     emit_population(c, &experts);
   }

@@ -10,6 +10,7 @@ ROW(unit_grads, "gradients of one layer", SPP_PART_SHARDING_BUFFERS, "whole, bef
 ROW(statistics, "loss statistics", SPP_PART_LOGITS, "maximum, sum, target logit");
 ROW(stream, "stream", SPP_PART_TRANSIENT, "output of a layer, while it is made");
 ROW(residual, "gradient of the residual stream", SPP_PART_TRANSIENT, "flows past the block");
+ROW(routed, "routed rows", SPP_PART_TRANSIENT, "of the experts, on their way and while they work");
 ROW(norm_grad, "norm backward", SPP_PART_TRANSIENT, "gradient of its input");
 ROW(whole_stream, "gathered stream", SPP_PART_TRANSIENT, "sequence-parallel linear");
 ROW(out_grad, "gradient of the attention output", SPP_PART_TRANSIENT, "attention backward");
@@ -93,15 +94,33 @@ static void add_loss(const struct units_view *u) {
 
 /* The output of a layer is whole before it is cut. Its rerun under recompute makes it again beside the
  * gradient. */
-static void add_stream(const struct units_view *u, bool again) {
+static void add_stream(const struct units_view *u, bool moe, bool again) {
   int64_t h = u->s->view->job->arch->hidden;
+  add(u, &residual, BACKWARD | EMBEDDING, u->g->stream_tokens, h, 1);
+  add(u, &norm_grad, NORM, u->g->stream_tokens, h, 1);
+  if (moe) { /* no block of all tokens around the experts */
+    if (u->stream_cut) add(u, &whole_stream, ATTENTION | EMBEDDING, u->g->tokens, h, 1);
+    return;
+  }
   unsigned made = FORWARD | (again ? (unsigned)MLP : 0u);
   add(u, &stream, made, u->g->tokens, h, 1);
   if (u->stream_cut) add(u, &stream, made, u->g->stream_tokens, h, 1);
-  add(u, &residual, BACKWARD | EMBEDDING, u->g->stream_tokens, h, 1);
-  add(u, &norm_grad, NORM, u->g->stream_tokens, h, 1);
   if (u->stream_cut)
     add(u, &whole_stream, again ? ATTENTION | EMBEDDING : MLP | ATTENTION | EMBEDDING, u->g->tokens, h, 1);
+}
+
+/* Rows on their way: what is sent and what arrives, in two blocks where ranks share the experts. Forward ends
+ * with the rows and their sums; backward's largest moment has the gradient of the activation beside them. */
+static void add_experts(const struct units_view *u, bool again) {
+  const struct spp_memory_view *v = u->s->view;
+  int64_t rows = spp_expert_rows(v->job, u->g), h = v->job->arch->hidden;
+  int64_t ffn = spp_mlp_width(u->g, v->kind[SPP_LAYER_MOE], SPP_ROLE_EXPERT);
+  int64_t arriving = u->g->ep > 1 ? spp_sat_mul(rows, h) : 0, sums = spp_sat_mul(u->g->stream_tokens, h);
+  int64_t beside = spp_max64(arriving, spp_sat_mul(rows, ffn));
+  if (again) beside = spp_max64(beside, sums);
+  add(u, &routed, FORWARD | MLP, rows, h, 1);
+  add(u, &routed, FORWARD, spp_max64(arriving, sums), 1, 1);
+  add(u, &routed, MLP, beside, 1, 1);
 }
 
 static void add_ring(const struct units_view *u, int64_t kv_width) {
@@ -148,7 +167,9 @@ void spp_memory_add_unit_transients(const struct spp_memory_stage *s, enum spp_l
   const struct spp_layout *l = s->view->layout;
   bool full = s->recomputed[active] > 0 && s->recomputed[active] == s->layers[active];
   bool mlp = l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & SPP_RC_MLP);
-  add_stream(&u, full || mlp);
+  bool moe = active == SPP_LAYER_MOE;
+  add_stream(&u, moe, full || mlp);
+  if (moe) add_experts(&u, full);
   add_attention(&u);
   add_pipeline(&u);
 }

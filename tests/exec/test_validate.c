@@ -27,9 +27,8 @@ static void print_result(const struct spp_validate_result *r) {
 static void run_case(const struct spp_suite_case *c, struct spp_validate_result *result) {
   struct spp_arena arena;
   struct spp_diag diag = {.status = SPP_OK};
-  struct spp_validate_case v = {.name = c->name,
-                                .setting = spp_suite_setting(c),
-                                .steps = SPP_VALIDATE_STEPS};
+  struct spp_validate_case v = {
+      .name = c->name, .setting = spp_suite_setting(c), .steps = SPP_VALIDATE_STEPS};
   spp_arena_init(&arena);
   expect_status(spp_arch_parse(c->model, strlen(c->model), "test", &arena, &v.setting.arch, &diag), SPP_OK,
                 &diag);
@@ -72,16 +71,21 @@ static void suites_grow(void **state) {
 
 /* A model or layout the engine lacks is told, not run. */
 static void what_the_engine_lacks_is_refused(void **state) {
-  static const char moe[] =
+  static const char windows[] =
+      "{\"model_type\":\"mistral\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
+      "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
+      "\"sliding_window\":16}";
+  static const char nine[] = /* experts: 48 tokens with two each are no multiple */
       "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
       "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
-      "\"num_local_experts\":4,\"num_experts_per_tok\":2}";
+      "\"num_local_experts\":9,\"num_experts_per_tok\":2}";
   static struct spp_validate_result result;
   static const struct {
     const char *model;
     int64_t tp, ulysses;
     enum spp_status status;
-  } bad[] = {{moe, 1, 1, SPP_ERR_ABSENT},
+  } bad[] = {{windows, 1, 1, SPP_ERR_ABSENT},
+             {nine, 1, 1, SPP_ERR_ABSENT},
              {spp_suite_model, 3, 1, SPP_ERR_USAGE},
              {spp_suite_model, 1, 3, SPP_ERR_USAGE}};
   (void)state;

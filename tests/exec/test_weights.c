@@ -51,7 +51,8 @@ static void shards_cover_the_model(void **state) {
     for (int64_t stage = 0; stage < degrees[i][1]; stage++)
       for (int64_t rank = 0; rank < degrees[i][0]; rank++) {
         struct spp_stage_weights w;
-        expect_status(spp_weights_place(&plan, stage, rank, &arena, &w, &diag), SPP_OK, &diag);
+        expect_status(spp_weights_place(&plan, &(struct spp_weights_rank){stage, rank, 0}, &arena, &w, &diag),
+                      SPP_OK, &diag);
         mark(&w, seen);
         elements += w.floats;
       }
