@@ -19,10 +19,11 @@ for document in "$root/README.md" "$root"/docs/*.md; do
     want=0
     [[ $line =~ \#\ exit\ ([0-9]+)$ ]] && want=${BASH_REMATCH[1]}
     status=0
-    run "${line#\$ }" >/dev/null || status=$?
+    run "${line#\$ }" >"$folder/stdout" || status=$?
     count=$((count + 1))
     if [ "$status" != "$want" ]; then
       echo "${document##*/}: $line: exit status $status, expected $want: $(cat "$folder/stderr")"
+      tail -20 "$folder/stdout"
       bad=1
     fi
   done < <(grep -E '^\$ spplan( |$)' "$document" || true)
