@@ -80,7 +80,7 @@ struct spp_args {
   struct spp_job_spec spec;   /* names are resolved into it later (cli/setup.c) */
   struct spp_request request; /* the layout fields that were fixed */
 
-  const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output, *trace, *from;
+  const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output, *trace, *from, *tui_script;
   struct spp_reals prices; /* USD per GPU-hour: one, or one for each type of --gpu */
   int64_t gpus_per_node;
   int64_t rank; /* which plan of --from */

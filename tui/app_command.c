@@ -40,7 +40,7 @@ static unsigned save_to(struct spp_app *app, const char *path) {
 }
 
 /* "seq 64k", "--seq=64k", "packing"; "q" and "w FILE" as editors have them. */
-unsigned spp_app_command(struct spp_app *app, const char *line) {
+static unsigned one_command(struct spp_app *app, const char *line) {
   char name[SPP_WORD_NAME], text[SPP_WORD_TEXT];
   line += strspn(line, " -");
   size_t length = strcspn(line, " =");
@@ -58,6 +58,20 @@ unsigned spp_app_command(struct spp_app *app, const char *line) {
     return SPP_EFFECT_DRAW;
   }
   return spp_app_set(app, name, text);
+}
+
+/* Several options stand as on the command line: "--seq 64k --gpus 16". The first that will not do ends it. */
+unsigned spp_app_command(struct spp_app *app, const char *line) {
+  unsigned effects = 0;
+  for (const char *next; line && !(app->message[0] && app->message_bad); line = next) {
+    char one[SPP_WORD_TEXT];
+    next = strstr(line + strspn(line, " "), " --");
+    size_t length = next ? (size_t)(next - line) : strlen(line);
+    snprintf(one, sizeof one, "%.*s", (int)(length < sizeof one ? length : sizeof one - 1), line);
+    if (next) next++;
+    effects |= one_command(app, one);
+  }
+  return effects;
 }
 
 /* The prompt stays open where its text will not do, with the reason. */

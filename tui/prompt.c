@@ -25,6 +25,8 @@ static const char *completing(const struct spp_prompt *prompt, char option[SPP_W
   const char *typed = prompt->completion >= 0 ? prompt->stem : prompt->text;
   snprintf(option, SPP_WORD_NAME, "%s", prompt->option);
   if (prompt->kind != SPP_PROMPT_COMMAND) return typed;
+  for (const char *next; (next = strstr(typed + strspn(typed, " "), " --")) != NULL;)
+    typed = next + 1; /* the last of several options */
   typed += strspn(typed, " -");
   size_t name = strcspn(typed, " =");
   if (!typed[name]) return typed;

@@ -1,9 +1,13 @@
 #include "tui/worker.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+enum { SEARCH_NICE = 10 };
 
 struct spp_worker {
   const struct spp_tui_host *host;
@@ -36,6 +40,8 @@ static void publish(struct spp_worker *worker, struct spp_tui_outcome *outcome, 
 static void *work(void *arg) {
   struct spp_worker *worker = arg;
   struct spp_words words;
+  /* Linux: of this thread and those it starts; the one that draws must not wait for a search */
+  if (setpriority(PRIO_PROCESS, 0, SEARCH_NICE) != 0) errno = 0;
   for (;;) {
     pthread_mutex_lock(&worker->lock);
     while (!worker->waiting && !worker->ending)

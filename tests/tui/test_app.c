@@ -112,6 +112,8 @@ static void commands_take_the_words_of_the_command_line(void **state) {
                {"--seq=128k", "seq", "128k", SPP_EFFECT_PLAN},
                {"  gpu a100-80gb ", "gpu", "a100-80gb", SPP_EFFECT_PLAN},
                {"packing", "packing", "", SPP_EFFECT_PLAN},
+               {"--gpus 16 --seq=64k --packing", "seq", "64k", SPP_EFFECT_PLAN},
+               {"--gpus 16 --seq=64k --packing", "gpus", "16", SPP_EFFECT_PLAN},
                {"q", "seq", "32k", SPP_EFFECT_QUIT},
                {"w out.json", "seq", "32k", SPP_EFFECT_SAVE},
                {"", "seq", "32k", 0}};
