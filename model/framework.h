@@ -226,7 +226,9 @@ struct spp_framework {
   double tp_exposed_share;    /* same of tensor-parallel exchanges that overlap with products */
   bool copies_gathered;       /* gathered weights and gradients on their way out are copied once more (FSDP2) */
   bool gathers_once_under_pp; /* weights stay gathered and gradients whole over the micro-batches of a pipeline */
-  double host_s_per_layer; /* host time to launch one layer's forward; a step cannot run faster than the host */
+  double host_s_per_layer; /* host time to launch one dense layer's forward; a step cannot run faster than the host */
+  double launches_per_layer; /* kernels that time is for; 0 = 55, an eager layer's */
+  double launches_per_gather; /* as many launches as fetching and releasing one module's sharded weights costs the host */
   double fp8_cast_bytes;   /* moved per 16-bit element of an operand that is cast to 8 bits; 0 = 4 */
   bool fp8_casts_weights;  /* for every product, not once a step */
   double host_s_per_step;

@@ -155,6 +155,8 @@ static const struct field fields[] = {
     {"fp8_casts_weights", KIND_BOOL, AT(fp8_casts_weights), 0, true},
     {"gathers_once_under_pp", KIND_BOOL, AT(gathers_once_under_pp), 0, true},
     REAL(host_s_per_layer),
+    {"launches_per_layer", KIND_REAL, AT(launches_per_layer), 0, true},
+    {"launches_per_gather", KIND_REAL, AT(launches_per_gather), 0, true},
     REAL(host_s_per_step),
     REAL(comm_sm_slowdown),
     WORD(reports, REPORTER),

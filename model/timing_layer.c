@@ -23,8 +23,15 @@ enum {
   ROUTER_BYTES = 24,      /* softmax, top-k and their masks on fp32 scores */
   FP8_CAST_BYTES = 4,     /* 16-bit operand read, 8-bit and transposed 8-bit written (Transformer Engine) */
   LORA_KERNELS = 7,       /* cast, dropout, A, B, scale, cast back, add (huggingface/peft lora/layer.py) */
-  LORA_MODULES = 7,       /* all-linear: q, k, v, o, gate, up, down */
-  LAYER_KERNELS = 55,     /* launches of one eager decoder layer: what host_s_per_layer was stated for */
+  LORA_LAUNCHES =
+      11, /* host time of one adapted module, in launches: tests/oracle/host.py, 8 to 16 in four runs */
+  CHECKPOINT_LAUNCHES =
+      40,             /* same of a recomputed layer's bookkeeping, in each of its three passes: 18 to 50 */
+  LORA_MODULES = 7,   /* all-linear: q, k, v, o, gate, up, down */
+  LAYER_KERNELS = 55, /* launches of one eager decoder layer */
+  MLA_KERNELS =
+      30, /* two more projections and a norm, splits, rope of two parts, expanded and joined keys and queries
+             (NVIDIA/Megatron-LM megatron/core/transformer/multi_latent_attention.py, counted roughly) */
   MOE_KERNELS = 250, /* NVIDIA/Megatron-LM megatron/core/transformer/moe: router and its losses, permutation,
                         splits and exchanges of the dispatcher, grouped products, combine (counted roughly) */
   EXPERT_KERNELS =
@@ -169,22 +176,41 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
   t->backward.memory_s += unpack_s;
 }
 
+static double layer_launches(const struct spp_framework *f) {
+  return f->launches_per_layer > 0 ? f->launches_per_layer : LAYER_KERNELS;
+}
+static double launch_host_s(const struct spp_framework *f) {
+  return f->host_s_per_layer / layer_launches(f);
+}
+
 /* The dispatcher copies the experts' token counts to the host and waits (NVIDIA/Megatron-LM
  * token_dispatcher.py _maybe_dtoh_and_synchronize): the device then idles until the second half of the
- * layer's kernels arrives. */
+ * layer's kernels arrives. The backward knows the counts. */
 static double dispatcher_wait_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
   if (!kind->moe || c->eager) return 0;
-  return c->job->framework->host_s_per_layer * (MOE_KERNELS / 2.0) / LAYER_KERNELS;
+  return launch_host_s(c->job->framework) * MOE_KERNELS / 2.0;
+}
+
+/* Modules of a layer that hold weights: what DeepSpeed's hooks fetch one by one. */
+static double weight_modules(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
+  double modules = (double)c->job->arch->norms_per_layer;
+  for (int i = 0; i < kind->weight_count; i++)
+    if (kind->weights[i].linear) modules += (double)kind->weights[i].copies;
+  return modules;
 }
 
 static double host_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
   const struct spp_job *job = c->job;
-  double kernels = LAYER_KERNELS;
+  const struct spp_framework *f = job->framework;
+  double launches = layer_launches(f);
   if (job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA)
-    kernels += LORA_KERNELS * LORA_MODULES;
+    launches += LORA_LAUNCHES * LORA_MODULES;
+  if (job->arch->attention == SPP_ATTENTION_MLA) launches += MLA_KERNELS;
   bool loops = c->eager && c->g->ep == 1; /* huggingface/transformers loops over the experts */
-  if (kind->moe) kernels += loops ? EXPERT_KERNELS * (double)job->arch->experts : MOE_KERNELS;
-  return job->framework->host_s_per_layer * kernels / LAYER_KERNELS;
+  if (kind->moe) launches += loops ? EXPERT_KERNELS * (double)job->arch->experts : MOE_KERNELS;
+  if (f->states[c->layout->zero].shard_weights) launches += f->launches_per_gather * weight_modules(c, kind);
+  if (c->layout->recompute == SPP_RECOMPUTE_FULL) launches += CHECKPOINT_LAUNCHES;
+  return launch_host_s(f) * launches;
 }
 
 /* What a selectively recomputed layer repeats. Megatron-LM names modules; torchtitan keeps every second
@@ -215,7 +241,6 @@ void spp_layer_time_count(const struct spp_timing_context *c, int kind_index, st
   spp_attention_time_count(c, kind, &t->forward.attention_s, &t->backward.attention_s);
   t->host_s = host_s(c, kind);
   t->forward.memory_s += dispatcher_wait_s(c, kind);
-  t->backward.memory_s += dispatcher_wait_s(c, kind);
   if (!c->trains) {
     t->backward = (struct spp_pass_time){0};
     t->wgrad_s = 0;

@@ -329,8 +329,9 @@ static void more_tokens_take_longer_and_fewer_seconds_each(void **state) {
     bench_model(&b, "qwen2.5-7b");
     struct spp_request request = request_of(1, 1, 4, 1);
     struct spp_layout layout = layout_of(&b, &request);
-    double step = run(&b, &layout).time.step_s;
-    expect_true(step > last);
+    struct spp_time t = run(&b, &layout).time;
+    double step = t.step_s; /* a step that waits for the host all along takes the same */
+    expect_true(step > last || (step >= last * (1 - 1e-9) && t.host_s > 0.2 * step));
     last = step;
     bench_close(&b);
   }
