@@ -98,6 +98,10 @@ static enum spp_status check_path(const char *path, const char *option, struct s
 }
 
 enum spp_status spp_answer_check_output(const struct spp_cli *cli, struct spp_diag *diag) {
+  const char *output = cli->args.output, *trace = cli->args.trace;
+  if (output && trace && strcmp(output, trace) == 0 && strcmp(output, "-") != 0)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--trace", "name two files",
+                        "--output and --trace would write the same file");
   enum spp_status status = check_path(cli->args.output, "--output", diag);
   if (status == SPP_OK) status = check_path(cli->args.trace, "--trace", diag);
   return status == SPP_OK ? check_path(cli->args.junit, "--junit", diag) : status;

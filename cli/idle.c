@@ -26,6 +26,12 @@ static bool has_kv_cache(const struct spp_job *job) {
 static bool trains(const struct spp_job *job) {
   return job->mode != SPP_MODE_INFER;
 }
+static bool has_experts(const struct spp_job *job) {
+  return job->arch->experts > 0;
+}
+static bool is_below_the_card(const struct spp_job *job) {
+  return !job->gpu || job->max_memory_bytes < job->gpu->capacity_bytes;
+}
 static bool sees(const struct spp_job *job) {
   return job->arch->vision.kind != SPP_VISION_NONE;
 }
@@ -48,6 +54,8 @@ static const struct {
     {"loss-chunk", trains, "inference has no loss"},
     {"bucket-elements", trains, "inference reduces no gradients"},
     {"train-vision", sees, "the model has no vision tower"},
+    {"etp", has_experts, "the model has no experts"},
+    {"max-memory", is_below_the_card, "the GPU has no more than that"},
 };
 
 /* ---- by trying another value under the layout ---- */

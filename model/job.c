@@ -165,6 +165,8 @@ static void resolve_sizes(const struct spp_job_spec *spec, const struct spp_fram
   job->image_tokens = spec->image_tokens;
   job->bucket_elements = spec->bucket_elements;
   job->max_memory_bytes = spec->max_memory_bytes;
+  if (spec->gpu && spec->gpu->capacity_bytes > 0) /* a budget makes no card larger */
+    job->max_memory_bytes = spp_min64(spec->max_memory_bytes, spec->gpu->capacity_bytes);
   job->usd_per_gpu_hour = spec->usd_per_gpu_hour >= 0 ? spec->usd_per_gpu_hour
                           : spec->gpu                 ? spec->gpu->usd_per_hour
                                                       : 0;

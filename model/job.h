@@ -81,7 +81,7 @@ struct spp_job {
   int overlap;                /* 0, 1 or SPP_UNSET: the framework's */
   int grads_bytes;            /* 2, 4 or SPP_UNSET */
   int64_t bucket_elements;    /* or SPP_UNSET */
-  int64_t max_memory_bytes;   /* budget per GPU; 0 = what the card has */
+  int64_t max_memory_bytes;   /* budget per GPU, at most what the card has; 0 = all of it */
   double usd_per_gpu_hour;    /* 0 = unknown */
 };
 

@@ -101,9 +101,10 @@ static void warn_positions(const struct spp_plan *plan, struct spp_advice_list *
   const struct spp_arch *arch = plan->job.arch;
   char seq[32], positions[32];
   if (arch->max_positions <= 0 || plan->job.seq_tokens <= arch->max_positions) return;
-  spp_advice_add(list, "beyond-positions", "%s tokens exceed the %s positions of %s: RoPE must be scaled",
+  spp_advice_add(list, "beyond-positions", "%s tokens exceed the %s positions of %s: %s",
                  spp_int_print(plan->job.seq_tokens, seq), spp_int_print(arch->max_positions, positions),
-                 arch->display);
+                 arch->display,
+                 arch->learned_positions > 0 ? "its table of positions ends there" : "RoPE must be scaled");
 }
 
 static void warn_zero_one(const struct spp_plan *plan, struct spp_advice_list *list) {

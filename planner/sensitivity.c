@@ -21,7 +21,8 @@ static int64_t room(const struct varied *v) {
   return v->spec.max_memory_bytes > 0 ? v->spec.max_memory_bytes : v->gpu.capacity_bytes;
 }
 static bool more_memory(struct varied *v) {
-  v->spec.max_memory_bytes = room(v) + gib;
+  v->gpu.capacity_bytes += gib;
+  if (v->spec.max_memory_bytes > 0) v->spec.max_memory_bytes += gib;
   return true;
 }
 static bool less_memory(struct varied *v) {

@@ -48,6 +48,8 @@ static const struct bad {
     {"--model qwen7b --seq 8k --gpus 8 --tp 2 --pp 3 --ulysses 2", 2,
      "TP 2 x PP 3 x SP 2 does not divide 8 GPUs"},
     {"report --model qwen7b --seq 8k --gpus 8 --sp 16", 2, "SP 16 does not divide 8 GPUs"},
+    {"predict --model qwen7b --seq 8k --gpus 8 -o a.json --trace a.json", 2,
+     "would write the same file: --trace"},
     /* what must be there */
     {"predict --model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb", 2,
      "'predict' takes one GPU type"},
