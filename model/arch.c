@@ -67,6 +67,18 @@ static void choose_family(struct spp_arch_reader *r) {
     spp_arch_note(a, "model_type is absent: read like llama (RMSNorm, gated MLP, biases as given)");
 }
 
+/* A quantised checkpoint: its weights are counted as the job keeps them (--method qlora, --dtype fp8). */
+static void note_quantisation(struct spp_arch_reader *r) {
+  struct spp_json config = spp_json_get(r->root, "quantization_config"),
+                  method = spp_json_get(config, "quant_method");
+  const char *name = "unnamed";
+  if (spp_json_kind(config) != SPP_JSON_OBJECT) return;
+  if (spp_json_kind(method) == SPP_JSON_STRING) r->status = spp_json_string(method, &name, r->diag);
+  spp_arch_note(r->arch,
+                "quantization_config (%.40s) is not read: weights are counted in the job's number format",
+                name);
+}
+
 static void read_mla(struct spp_arch_reader *r) {
   struct spp_arch *a = r->arch;
   if (!r->family->mla && spp_json_kind(spp_json_get(r->text, "kv_lora_rank")) != SPP_JSON_INT) return;
@@ -214,6 +226,7 @@ static void parse_document(struct spp_arch_reader *r, const char *where) {
   check_heads(r);
   if (r->status == SPP_OK) spp_arch_read_layers(r);
   if (r->status == SPP_OK) spp_arch_read_vision(r);
+  if (r->status == SPP_OK) note_quantisation(r);
   if (r->status == SPP_OK) check_size(r);
   read_names(r, where);
   if (r->status == SPP_OK) spp_arch_build_weights(r);

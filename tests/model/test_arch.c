@@ -293,7 +293,7 @@ static void an_unknown_family_is_read_like_llama_and_says_so(void **state) {
 }
 
 /* A tower that is not described leaves the language model, with a warning. */
-static void an_undescribed_tower_is_named(void **state) {
+static void what_is_not_described_is_named(void **state) {
   (void)state;
   struct spp_arena arena;
   struct spp_diag diag;
@@ -313,6 +313,12 @@ static void an_undescribed_tower_is_named(void **state) {
                 SPP_OK, &diag);
   expect_i64(a->note_count, 1);
   expect_has(a->notes[0], "audio tower");
+  expect_status(parse("{\"model_type\":\"llama\"," USUAL
+                      ",\"quantization_config\":{\"quant_method\":\"awq\",\"bits\":4}}",
+                      &arena, &a, &diag),
+                SPP_OK, &diag);
+  expect_i64(a->note_count, 1);
+  expect_has(a->notes[0], "quantization_config (awq) is not read");
   spp_arena_free(&arena);
 }
 
@@ -434,7 +440,7 @@ int main(void) {
       cmocka_unit_test(unknown_names_get_the_nearest_or_the_candidates),
       cmocka_unit_test(a_folder_gives_its_config_and_the_pixel_limits_beside_it),
       cmocka_unit_test(an_unknown_family_is_read_like_llama_and_says_so),
-      cmocka_unit_test(an_undescribed_tower_is_named),
+      cmocka_unit_test(what_is_not_described_is_named),
       cmocka_unit_test(members_a_class_fills_in_need_not_be_there),
       cmocka_unit_test(a_wrapped_language_model_is_read_by_its_own_family),
       cmocka_unit_test(bad_configs_are_refused_at_their_path),
