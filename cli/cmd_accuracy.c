@@ -76,6 +76,9 @@ enum spp_status spp_run_accuracy(struct spp_cli *cli, struct spp_diag *diag) {
   if (!scored || !board) return spp_diag_oom(diag);
   enum spp_status status = read_files(cli, &corpus, diag);
   if (status != SPP_OK) return status;
+  if (corpus.count == 0)
+    return spp_diag_set(diag, SPP_ERR_INPUT, "--corpus", "one JSON object a line, as in configs/corpus",
+                        "there is no run in the file");
   const char *group = cli->args.group;
   if (group && !has_group(&corpus, group)) return refuse_group(&corpus, group, diag);
   status = spp_score_corpus(&corpus, cli->args.core > 0, group, &cli->arena, board, diag);

@@ -126,21 +126,28 @@ static void filled_list(const struct spp_scoreboard *board, const struct spp_tex
   spp_table_free(&table);
 }
 
+static const char *error_words(const struct spp_error_stats *s, const char *unit, char *buf, size_t size) {
+  if (s->scored == 0)
+    snprintf(buf, size, "not scored");
+  else
+    snprintf(buf, size, "%.1f %%%s (p90 %.1f, bias %+.1f)", 100 * s->median_abs, unit, 100 * s->p90_abs,
+             100 * s->bias);
+  return buf;
+}
+
 static void headline(const struct spp_scoreboard *board, const struct spp_text_style *style,
                      struct spp_str *out) {
   const struct spp_score *all = &board->all;
-  char line[256];
-  snprintf(line, sizeof line,
-           "memory %.1f %% median error (p90 %.1f, bias %+.1f) · time %.1f %% (p90 %.1f, bias %+.1f) · fit "
-           "%d of %d right",
-           100 * all->memory.median_abs, 100 * all->memory.p90_abs, 100 * all->memory.bias,
-           100 * all->time.median_abs, 100 * all->time.p90_abs, 100 * all->time.bias, all->fit.correct,
-           all->fit.scored);
+  char line[256], memory[80], time[80];
+  snprintf(line, sizeof line, "memory %s · time %s · fit %d of %d right",
+           error_words(&all->memory, " median error", memory, sizeof memory),
+           error_words(&all->time, "", time, sizeof time), all->fit.correct, all->fit.scored);
   spp_text_paint(style, SPP_TONE_TITLE, line, out);
-  spp_str_addf(
-      out,
-      "\n%d published runs, %d not scored · 80 %% intervals hold %.0f %% of memory, %.0f %% of time figures",
-      all->runs, all->skipped, 100 * all->memory.coverage, 100 * all->time.coverage);
+  spp_str_addf(out, "\n%d published run%s, %d not scored", all->runs, all->runs == 1 ? "" : "s",
+               all->skipped);
+  if (all->memory.scored > 0 && all->time.scored > 0)
+    spp_str_addf(out, " · 80 %% intervals hold %.0f %% of memory, %.0f %% of time figures",
+                 100 * all->memory.coverage, 100 * all->time.coverage);
   if (all->max_seq.n > 0)
     spp_str_addf(out, " · longest sequence: %d of %d not below the stated one", all->max_seq.not_below_stated,
                  all->max_seq.scored);

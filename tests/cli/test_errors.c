@@ -151,6 +151,7 @@ static const struct bad {
     {"--model qwen7b --seq 32k --gpus 8 --doc-lengths nowhere.txt", 3, "nowhere.txt"},
     {"--model qwen7b --seq 32k --gpus 8 --doc-lengths bad.json", 3, "bad.json:1"},
     {"--model qwen7b --seq 32k --gpus 8 --doc-lengths empty.txt", 3, "no token count"},
+    {"accuracy --corpus empty.txt", 3, "there is no run in the file: --corpus"},
     {"--model qwen7b --seq 32k --gpus 8 --config-dir nowhere", 3, "nowhere"},
     {"list models -o missing/folder/x", 3, "there is no folder 'missing/folder'"},
     {"list models -o .", 3, "is a folder"},
