@@ -222,7 +222,91 @@ static void random_dense_jobs_equal_the_closed_forms(void **state) {
   free(f);
 }
 
+/* Adapters of rank r on all seven linears, whose inputs are 5h + dq + i wide. The frozen norm keeps no
+ * normalised input; dropout keeps a copy and a mask of every input in place of the shared ones; fp32 adapters
+ * cast it (huggingface/peft). */
+static void random_adapters_equal_the_closed_forms(void **state) {
+  struct jobs_fixture *f = malloc(sizeof *f);
+  uint64_t seed = UINT64_C(88172645463325252);
+  (void)state;
+  assert_non_null(f);
+  for (int job = 0; job < JOBS / 4; job++) {
+    struct drawn d = draw(&seed);
+    int64_t rank = power(&seed, 7), t = d.batch * d.seq;
+    bool fp32 = below(&seed, 2) != 0, dropout = below(&seed, 2) != 0;
+    d.tp = d.su = d.sr = 1;
+    d.kind = SPP_SP_NONE;
+    d.megatron_sp = d.recompute = d.qk_norm = false;
+    set_up(&d, f);
+    f->job.method = SPP_METHOD_LORA;
+    f->job.lora_rank = rank;
+    f->job.lora_dropout = dropout ? 0.05 : 0;
+    f->framework.lora_fp32_adapters = fp32;
+    jobs_predict(f);
+    int64_t dq = d.nq * d.dh, inputs = 5 * d.h + dq + d.i;
+    int64_t base = kept(&d) - (d.fused ? 0 : 4 * t * d.h), shared = t * (4 * d.h + 2 * d.i);
+    int64_t expected = fp32 ? base - shared + (dropout ? 5 : 4) * t * inputs + 28 * t * rank
+                            : base - (dropout ? shared - 3 * t * inputs : 0) + 14 * t * rank;
+    expect_note("job %d: h %lld i %lld dq %lld rank %lld%s%s%s", job, (long long)d.h, (long long)d.i,
+                (long long)dq, (long long)rank, d.fused ? " fused" : "", fp32 ? " fp32" : "",
+                dropout ? " dropout" : "");
+    expect_i64(f->memory.kept_bytes[0], expected);
+    jobs_close(f);
+  }
+  expect_note("%s", "");
+  free(f);
+}
+
+/* Dense layers of DeepSeek-V3: v is padded to the width of q and k for FlashAttention-2, then sliced and
+ * copied. */
+static void random_latent_attention_equals_the_closed_forms(void **state) {
+  struct jobs_fixture *f = malloc(sizeof *f);
+  uint64_t seed = UINT64_C(88172645463325252);
+  (void)state;
+  assert_non_null(f);
+  for (int job = 0; job < JOBS / 4; job++) {
+    struct drawn d = draw(&seed);
+    int64_t ql = 32 * (1 + below(&seed, 48)), kl = 32 * (1 + below(&seed, 16)),
+            dn = 16 * (1 + below(&seed, 8));
+    int64_t dr = 8 * (1 + below(&seed, 8)), dv = 16 * (1 + below(&seed, 8)), t = d.batch * d.seq,
+            wide = dn + dr;
+    char text[640];
+    if (dv > wide) dv = wide;
+    snprintf(
+        text, sizeof text,
+        "{\"model_type\":\"deepseek_v3\",\"hidden_size\":%lld,\"intermediate_size\":%lld,\"num_hidden_"
+        "layers\":2,"
+        "\"num_attention_heads\":%lld,\"num_key_value_heads\":%lld,\"vocab_size\":1024,\"q_lora_rank\":%lld,"
+        "\"kv_lora_rank\":%lld,\"qk_nope_head_dim\":%lld,\"qk_rope_head_dim\":%lld,\"v_head_dim\":%lld,"
+        "\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":32,\"n_shared_experts\":"
+        "1,"
+        "\"first_k_dense_replace\":2,\"num_nextn_predict_layers\":0}",
+        (long long)d.h, (long long)d.i, (long long)d.nq, (long long)d.nq, (long long)ql, (long long)kl,
+        (long long)dn, (long long)dr, (long long)dv);
+    jobs_open(f);
+    jobs_train(f, jobs_parse(f, text), d.seq);
+    f->job.kernels = d.fused ? SPP_KERNELS_FUSED : SPP_KERNELS_EAGER;
+    f->layout.micro_batch = d.batch;
+    f->layout.recompute = SPP_RECOMPUTE_NONE;
+    jobs_predict(f);
+    int64_t attention = 8 * d.nq * wide + 2 * d.nq * dv + 4 * d.nq + 16;
+    int64_t expected = d.fused ? t * (8 * d.h + 6 * d.i + 4 * ql + 2 * (kl + dr) + 2 * kl + attention)
+                               : t * (16 * d.h + 8 * d.i + 8 * ql + 8 * kl + attention);
+    expect_note("job %d: h %lld i %lld heads %lld ql %lld kl %lld dn %lld dr %lld dv %lld%s", job,
+                (long long)d.h, (long long)d.i, (long long)d.nq, (long long)ql, (long long)kl, (long long)dn,
+                (long long)dr, (long long)dv, d.fused ? " fused" : "");
+    expect_i64(f->memory.kept_bytes[0], expected);
+    jobs_close(f);
+  }
+  expect_note("%s", "");
+  free(f);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(random_dense_jobs_equal_the_closed_forms)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(random_dense_jobs_equal_the_closed_forms),
+      cmocka_unit_test(random_adapters_equal_the_closed_forms),
+      cmocka_unit_test(random_latent_attention_equals_the_closed_forms),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
