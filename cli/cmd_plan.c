@@ -52,6 +52,17 @@ static void as_csv(const void *what, struct spp_str *out) {
   spp_csv_plan(&planned->answer, out);
 }
 
+/* Tensor by tensor, when --explain asks for memory. NULL when it does not, or without room. */
+static struct spp_ledger *ledger_of(const struct spp_args *args, const struct spp_plan *plan) {
+  struct spp_prediction prediction;
+  struct spp_ledger *ledger;
+  if (!plan || (args->explain != (int)SPP_EXPLAIN_ALL && args->explain != (int)SPP_EXPLAIN_MEMORY))
+    return NULL;
+  ledger = calloc(1, sizeof *ledger);
+  if (ledger) spp_predict(&plan->job, &plan->layout, ledger, &prediction);
+  return ledger;
+}
+
 /* Exit 4 says on stderr what was in the way, because standard output may be a file. */
 static enum spp_status nothing_fits(const struct spp_search_result *search, struct spp_diag *diag) {
   const struct spp_memory *memory = &search->nearest.prediction.memory;
@@ -101,7 +112,10 @@ static enum spp_status answer(struct spp_cli *cli, const struct spp_setup *setup
   enum spp_status status =
       spp_setup_report(cli, setup, first ? &first->job : NULL, !setup->any_framework, &planned.report, diag);
   if (status != SPP_OK) return status;
+  struct spp_ledger *ledger = ledger_of(&cli->args, first);
+  planned.answer.ledger = ledger;
   status = spp_answer_give(cli, &(struct spp_answer){&planned, as_text, as_json, as_csv, NULL}, diag);
+  free(ledger);
   return status == SPP_OK && first ? spp_cli_trace(cli, &first->job, &first->layout, &first->prediction, diag)
                                    : status;
 }

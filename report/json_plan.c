@@ -158,6 +158,7 @@ void spp_json_plan(const struct spp_report *report, const struct spp_plan_report
   refused_frameworks(&jo, answer);
   machines(&jo, answer);
   spp_jp_sensitivity(&jo, answer->sensitivities, answer->sensitivity_count);
+  spp_jp_tensors(&jo, answer->ledger, first ? &first->prediction.memory : NULL);
   spp_jp_words(&jo, report, first);
   spp_jo_end(&jo);
   if (!spp_jo_ok(&jo)) out->failed = true;

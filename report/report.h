@@ -97,6 +97,7 @@ struct spp_plan_report {
   const struct spp_machines_result *machines;  /* NULL unless several GPU types were asked */
   const struct spp_sensitivity *sensitivities; /* of the first plan; NULL: not asked */
   int sensitivity_count;
+  const struct spp_ledger *ledger; /* of the first plan, for JSON; NULL: not asked */
 };
 void spp_text_plan(const struct spp_report *report, const struct spp_plan_report *answer,
                    const struct spp_text_style *style, struct spp_str *out);
