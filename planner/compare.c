@@ -132,7 +132,7 @@ static void explain(const struct strategy *strategy, const struct spp_diag *diag
                     struct spp_compare_row *row) {
   if (strategy->framework_count == 0)
     snprintf(row->why_not, sizeof row->why_not, "none of the frameworks searched has it");
-  else if (diag->where[0])
+  else if (diag->where[0] && strncmp(diag->what, diag->where, strlen(diag->where)) != 0) /* named once */
     snprintf(row->why_not, sizeof row->why_not, "%.60s: %.250s", diag->where, diag->what);
   else
     snprintf(row->why_not, sizeof row->why_not, "%s", diag->what);
