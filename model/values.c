@@ -44,7 +44,7 @@ typedef const struct spp_layout layout_arg;
   X(world, spp_layout_world(layout))                                                                         \
   X(model_parallel, spp_sat_mul(spp_sat_mul(layout->tp, layout->pp), spp_layout_sp(layout)))                 \
   X(nodes, spp_max64(spp_ceil_div(job->gpus, value_node_gpus(job)), 1))                                      \
-  X(nproc, spp_min64(job->gpus, value_node_gpus(job)))                                                       \
+  X(nproc, spp_max64(spp_ceil_div(job->gpus, value_nodes(job, layout)), 1))                                  \
   X(seq, job->seq_tokens)                                                                                    \
   X(pad_unit, spp_layout_pad_tokens(job, layout))                                                            \
   X(seq_up, spp_round_up(job->seq_tokens, value_pad_unit(job, layout)))                                      \

@@ -255,6 +255,16 @@ static void warn_no_master(const struct spp_plan *plan, struct spp_advice_list *
                  "ZeRO-%d here keeps no fp32 weights: 16-bit AdamW loses small updates", plan->layout.zero);
 }
 
+/* Launchers start the same number of processes on every node. */
+static void warn_nodes(const struct spp_plan *plan, struct spp_advice_list *list) {
+  int64_t node = plan->job.cluster ? plan->job.cluster->gpus_per_node : 0;
+  if (node < 1 || plan->job.gpus <= node || plan->job.gpus % spp_ceil_div(plan->job.gpus, node) == 0) return;
+  spp_advice_add(
+      list, "uneven-nodes",
+      "%lld GPUs do not spread evenly over %lld nodes of %lld: launchers start as many on each node",
+      (long long)plan->job.gpus, (long long)spp_ceil_div(plan->job.gpus, node), (long long)node);
+}
+
 static void warn_arch(const struct spp_plan *plan, struct spp_advice_list *list) {
   for (int i = 0; i < plan->job.arch->note_count; i++)
     spp_advice_add(list, "model-assumption", "%s", plan->job.arch->notes[i]);
@@ -264,7 +274,7 @@ int spp_advise_warnings(const struct spp_plan *plan, struct spp_advice *advice, 
   static warner *const warners[] = {
       warn_fit,         warn_sp_cost,     warn_dp,   warn_loss,      warn_eager,     warn_zero_one,
       warn_lora,        warn_zero_frozen, warn_host, warn_dpo,       warn_positions, warn_padding,
-      warn_ring_repeat, warn_own_split,   warn_fp8,  warn_no_master, warn_arch};
+      warn_ring_repeat, warn_own_split,   warn_fp8,  warn_no_master, warn_nodes,     warn_arch};
   struct spp_advice_list list = {advice, 0, max};
   for (size_t i = 0; i < sizeof warners / sizeof *warners; i++)
     warners[i](plan, &list);

@@ -82,6 +82,9 @@ static void traps_are_named_with_their_number(void **state) {
        {"qwen2.5-7b", "llama-factory", "h100-80gb", 8, 32768, .method = SPP_UNSET, .dtype = SPP_UNSET,
         .mode = SPP_MODE_DPO, .packing = SPP_UNSET, .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 3}},
       {"no-fp32-master", "ZeRO-0", {"qwen2.5-3b", "ms-swift", "h100-80gb", 8, 4096, PLAIN, .zero = 0}},
+      {"uneven-nodes",
+       "9 GPUs do not spread evenly over 2 nodes of 8",
+       {"qwen2.5-3b", "ms-swift", "h100-80gb", 9, 4096, PLAIN, .zero = 3}},
       {"loss-dominates", "%", {"qwen2.5-7b", "llama-factory", "h100-80gb", 8, 32768, PLAIN, .zero = 3}},
   };
   (void)state;
@@ -108,17 +111,10 @@ static void a_short_plain_job_has_no_warnings(void **state) {
   plan_of(&setting, &plan);
   int count = spp_advise_warnings(&plan, advice, SPP_MAX_ADVICE);
   static const char *const absent[] = {
-      "sp-divides-dp",
-      "sp-not-needed",
-      "lora-activations",
-      "beyond-positions",
-      "zero-shards-nothing",
-      "host-memory",
-      "padding",
-      "own-split",
-      "dpo-doubles",
-      "no-fp32-master",
-      "dp-does-not-split-sequence", /* true, but there is room */
+      "sp-divides-dp",    "sp-not-needed",       "lora-activations",
+      "beyond-positions", "zero-shards-nothing", "host-memory",
+      "padding",          "own-split",           "dpo-doubles",
+      "no-fp32-master",   "uneven-nodes",        "dp-does-not-split-sequence", /* true, but there is room */
   };
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
     expect_note("%s", absent[i]);
