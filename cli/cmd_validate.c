@@ -1,12 +1,12 @@
 /* validate: real training steps of a small model over real ranks, predicted beside measured. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/num.h"
 #include "cli/answer.h"
+#include "cli/mpirun.h"
 #include "cli/setup.h"
 #include "cli/validate_report.h"
 #include "exec/suite.h"
@@ -110,59 +110,6 @@ static enum spp_status prepare_suite(struct spp_cli *cli, struct prepared *list,
   return SPP_OK;
 }
 
-static bool inside_mpi_job(void) {
-  static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SPPLAN_UNDER_MPIRUN"};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (getenv(names[i])) return true;
-  return false;
-}
-
-/* Is there a program of this name on the path? */
-static bool on_path(const char *name) {
-  const char *path = getenv("PATH");
-  char file[4096];
-  for (const char *at = path ? path : ""; *at;) {
-    size_t length = strcspn(at, ":");
-    snprintf(file, sizeof file, "%.*s/%s", (int)length, at, name);
-    if (access(file, X_OK) == 0) return true;
-    at += length + (at[length] == ':');
-  }
-  return false;
-}
-
-/* Ranks of one machine, as root too, more of them than processors; Open MPI 4 wants a remote shell to exist
- * even when it needs none. */
-static void set_mpi_environment(void) {
-  static const char *const set[] = {"SPPLAN_UNDER_MPIRUN", "OMPI_ALLOW_RUN_AS_ROOT",
-                                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"};
-  for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
-    setenv(set[i], "1", 1);
-  setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 0); /* Open MPI 5 */
-  if (!on_path("ssh") && !on_path("rsh")) setenv("OMPI_MCA_plm_rsh_agent", "sh", 0);
-}
-
-/* Replaces this process by mpirun running the same command line. */
-static enum spp_status become_mpirun(const struct spp_cli *cli, int64_t ranks, struct spp_diag *diag) {
-  char program[4096], count[32];
-  char **words = calloc((size_t)cli->argc + 4, sizeof *words);
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  char mpirun[] = "mpirun", n[] = "-n";
-  if (!words) return spp_diag_oom(diag);
-  if (length < 0) length = snprintf(program, sizeof program, "%s", cli->argv[0]);
-  program[length] = '\0';
-  snprintf(count, sizeof count, "%lld", (long long)ranks);
-  set_mpi_environment();
-  words[0] = mpirun;
-  words[1] = n;
-  words[2] = count;
-  words[3] = program;
-  for (int i = 1; i < cli->argc; i++)
-    words[3 + i] = cli->argv[i];
-  execvp(mpirun, words);
-  free(words);
-  return spp_diag_set(diag, SPP_ERR_ABSENT, "mpirun", "install Open MPI or MPICH", "cannot start it");
-}
-
 static enum spp_status run_case(struct spp_cli *cli, const struct spp_backend *backend, int job_ranks,
                                 const struct prepared *p, struct spp_diag *diag) {
   struct spp_validated *v = p->report;
@@ -233,6 +180,7 @@ static enum spp_status run_and_report(struct spp_cli *cli, const struct spp_back
                                       struct spp_diag *diag) {
   int job_ranks = 0;
   enum spp_status status = backend->start(&job_ranks, diag);
+  if (status == SPP_OK && job_ranks > 0) status = spp_mpirun_check(job_ranks, diag);
   if (status == SPP_OK) status = run_all(cli, backend, job_ranks, list, a, diag);
   bool leads = backend->leads();
   if (status == SPP_OK || !leads) backend->stop(status);
@@ -269,11 +217,11 @@ enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag) {
     status = spp_framework_load(cli->config_dir, "spplan", &cli->arena, &a->framework, diag);
   if (status == SPP_OK) status = prepare_cases(cli, list, a, diag);
   if (status != SPP_OK) return status;
-  if (backend == &spp_backend_mpi && !inside_mpi_job()) {
+  if (backend == &spp_backend_mpi && !spp_mpirun_inside()) {
     int64_t ranks = 1;
     for (int i = 0; i < a->count; i++)
       ranks = spp_max64(ranks, a->cases[i].ranks);
-    return become_mpirun(cli, ranks, diag);
+    return spp_mpirun_start(cli, ranks, diag);
   }
   return run_and_report(cli, backend, list, a, diag);
 }

@@ -77,6 +77,7 @@ enum spp_status spp_run_accuracy(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_report(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_tui(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag);
+enum spp_status spp_run_calibrate(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_list(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_help(struct spp_cli *cli, struct spp_diag *diag);
 

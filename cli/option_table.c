@@ -55,8 +55,9 @@ static const char *suite_word(int i, int *value) {
 #define RUNNABLE  (LAID_OUT | SPP_CMD_VALIDATE) /* what the engine can be told, too */
 #define MODELLED  (LAID_OUT | SPP_CMD_DEGREES)
 #define NUMBERED  (MODELLED | SPP_CMD_VALIDATE)
+#define RANKED    (SPP_CMD_VALIDATE | SPP_CMD_CALIBRATE) /* runs on ranks here */
 #define PAGES     (SPP_CMD_TUI | SPP_CMD_REPORT) /* no text, JSON or CSV */
-#define ANSWERING ((MODELLED & ~PAGES) | SPP_CMD_LIST | SPP_CMD_ACCURACY | SPP_CMD_VALIDATE)
+#define ANSWERING ((MODELLED & ~PAGES) | SPP_CMD_LIST | SPP_CMD_ACCURACY | RANKED)
 
 #define WITH_FAILURES (SPP_CMD_PLAN | SPP_CMD_PREDICT | SPP_CMD_SWEEP | SPP_CMD_COMPARE)
 
@@ -162,16 +163,18 @@ const struct spp_option spp_options[] = {
      .help = "only the runs of one source"},
     {"worst", 0, SPP_COUNT(1, 1000), .arg = "N", AT(worst), QUESTION, .commands = SPP_CMD_ACCURACY,
      .key = "worst", .help = "list the N runs predicted worst"},
-    {"backend", 0, SPP_CHOICE(backend_word), .arg = "NAME", AT(backend), QUESTION,
-     .commands = SPP_CMD_VALIDATE, .key = "backend",
-     .help = "how ranks reach each other (default: self; mpi starts its own ranks)"},
-    {"ranks", 'r', SPP_COUNT(1, SPP_EXEC_MAX_RANKS), .arg = "N", AT(ranks), QUESTION,
-     .commands = SPP_CMD_VALIDATE, .key = "ranks",
-     .help = "ranks of one case (default: the product of its degrees)"},
+    {"backend", 0, SPP_CHOICE(backend_word), .arg = "NAME", AT(backend), QUESTION, .commands = RANKED,
+     .key = "backend", .help = "how ranks reach each other (default: self; mpi starts its own ranks)"},
+    {"ranks", 'r', SPP_COUNT(1, SPP_EXEC_MAX_RANKS), .arg = "N", AT(ranks), QUESTION, .commands = RANKED,
+     .key = "ranks",
+     .help = "ranks (default: the product of the degrees; calibrate: one a processor, at least 2)"},
     {"suite", 0, SPP_CHOICE(suite_word), .arg = "NAME", AT(suite), QUESTION, .commands = SPP_CMD_VALIDATE,
      .key = "suite", .help = "which table of cases (default: quick, unless a layout is named)"},
     {"steps", 0, SPP_COUNT(1, SPP_VALIDATE_MAX_STEPS), .arg = "N", AT(steps), QUESTION,
      .commands = SPP_CMD_VALIDATE, .key = "steps", .help = "optimizer steps of each case (default: 5)"},
+    {"max-spread", 0, SPP_REAL(0, 1e6), .arg = "SHARE", AT(max_spread), QUESTION,
+     .commands = SPP_CMD_CALIBRATE, .key = "max_spread",
+     .help = "conclude only when times of one call differ by less (default: 0.15; 0: always)"},
     {"junit", 0, TEXT, .arg = "FILE", AT(junit), QUESTION, .commands = SPP_CMD_VALIDATE,
      .source = SPP_VALUES_FILE, .help = "write the cases as JUnit XML there, too"},
     {"json", 0, SPP_FLAG(1), AT(json), OUTPUT, .commands = ANSWERING,

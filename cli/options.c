@@ -31,6 +31,7 @@ void spp_args_clear(struct spp_args *args) {
   args->find = args->explain = SPP_UNSET;
   args->backend = args->suite = SPP_UNSET;
   args->ranks = args->steps = SPP_UNSET;
+  args->max_spread = SPP_UNSET;
   args->objective = SPP_OBJECTIVE_THROUGHPUT;
   args->min_fit = args->mtbf_s = args->checkpoint_bytes_per_s = args->restart_s = -1;
   args->color = SPP_COLOR_AUTO;

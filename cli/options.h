@@ -28,7 +28,8 @@ enum spp_command_bit {
   SPP_CMD_TUI = 1 << 9,
   SPP_CMD_VALIDATE = 1 << 10,
   SPP_CMD_REPORT = 1 << 11,
-  SPP_CMD_ALL = (1 << 12) - 1
+  SPP_CMD_CALIBRATE = 1 << 12,
+  SPP_CMD_ALL = (1 << 13) - 1
 };
 
 /* Kinds of values beside those of model/setting.h:
@@ -99,6 +100,7 @@ struct spp_args {
   const char *junit; /* validate */
   int backend, suite;
   int64_t ranks, steps;
+  double max_spread; /* calibrate */
   int json, csv, svg, quiet, verbose;
   int ascii, no_mouse; /* tui */
   int help, version, help_man, complete_options;

@@ -75,6 +75,35 @@ static enum spp_status resize_node(struct spp_cli *cli, struct spp_args *args, s
   return SPP_OK;
 }
 
+/* A profile that 'spplan calibrate' wrote brings its own device. */
+static enum spp_status load_profile(struct spp_cli *cli, struct spp_args *args, struct spp_setup *setup,
+                                    bool *is_profile, struct spp_diag *diag) {
+  if (!args->cluster || !*args->cluster) return SPP_OK;
+  enum spp_status status =
+      placed(spp_cluster_load(cli->config_dir, args->cluster, NULL, &cli->arena, &args->spec.cluster, diag),
+             "cluster", diag);
+  *is_profile = status == SPP_OK && args->spec.cluster->profile;
+  if (!*is_profile) return status;
+  if (args->gpu && spp_cli_set_by(cli, "gpu") != SPP_SET_BY_NOBODY)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--gpu", "leave it out, or name another --cluster",
+                        "this cluster is a profile, measured on a device of its own");
+  setup->gpu_note = "as measured";
+  return spp_cluster_device(args->spec.cluster, &cli->arena, &args->spec.gpu, diag);
+}
+
+/* A machine was loaded into args->spec: number `at` of those asked for. */
+static enum spp_status note_machine(struct spp_cli *cli, struct spp_args *args, int at,
+                                    struct spp_setup *setup, struct spp_diag *diag) {
+  struct spp_job_spec *spec = &args->spec;
+  enum spp_status status = resize_node(cli, args, diag);
+  if (status != SPP_OK) return status;
+  status = spp_calib_load(cli->config_dir, spec->gpu, spec->cluster, &cli->arena, &spec->calib, diag);
+  double usd = args->prices.count > 1 ? args->prices.value[at] : spec->usd_per_gpu_hour;
+  setup->gpu_names[at] = spec->gpu->name;
+  setup->machines[at] = (struct spp_machine){spec->gpu, spec->cluster, spec->calib, usd};
+  return status;
+}
+
 /* The GPU of that name in its machine, into args->spec and machine number `at`. */
 static enum spp_status load_machine(struct spp_cli *cli, struct spp_args *args, const char *name, int at,
                                     struct spp_setup *setup, struct spp_diag *diag) {
@@ -86,13 +115,7 @@ static enum spp_status load_machine(struct spp_cli *cli, struct spp_args *args, 
   status =
       placed(spp_cluster_load(cli->config_dir, args->cluster, spec->gpu, &cli->arena, &spec->cluster, diag),
              "cluster", diag);
-  if (status != SPP_OK) return status;
-  if ((status = resize_node(cli, args, diag)) != SPP_OK) return status;
-  status = spp_calib_load(cli->config_dir, spec->gpu, spec->cluster, &cli->arena, &spec->calib, diag);
-  double usd = args->prices.count > 1 ? args->prices.value[at] : spec->usd_per_gpu_hour;
-  setup->gpu_names[at] = spec->gpu->name;
-  setup->machines[at] = (struct spp_machine){spec->gpu, spec->cluster, spec->calib, usd};
-  return status;
+  return status == SPP_OK ? note_machine(cli, args, at, setup, diag) : status;
 }
 
 /* Names joined by commas: their count, and each cut out. */
@@ -144,9 +167,15 @@ static enum spp_status check_prices(const struct spp_cli *cli, const struct spp_
 static enum spp_status load_hardware(struct spp_cli *cli, struct spp_args *args, struct spp_setup *setup,
                                      struct spp_diag *diag) {
   const char *names[SPP_MAX_MACHINES] = {args->gpu};
-  enum spp_status status = SPP_OK;
+  bool profile = false;
   int count = 1;
   if (args->prices.count == 1) args->spec.usd_per_gpu_hour = args->prices.value[0];
+  enum spp_status status = load_profile(cli, args, setup, &profile, diag);
+  if (status != SPP_OK) return status;
+  if (profile) {
+    setup->machine_count = 1;
+    return note_machine(cli, args, 0, setup, diag);
+  }
   if (args->gpu && spp_cli_set_by(cli, "gpu") == SPP_SET_BY_NOBODY)
     setup->gpu_note = "as in the saved answer";
   if (args->gpu)

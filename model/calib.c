@@ -19,9 +19,18 @@ static const char *const collective_keys[SPP_COLLECTIVE_COUNT] = {
     [SPP_REDUCE_SCATTER] = "reduce_scatter", [SPP_ALL_REDUCE] = "all_reduce",
 };
 static const char *const memory_keys[SPP_MEMORY_KERNEL_COUNT] = {
-    [SPP_MEMORY_STREAM] = "stream", [SPP_MEMORY_NORM] = "norm",       [SPP_MEMORY_ACTIVATION] = "activation",
-    [SPP_MEMORY_EAGER] = "eager",   [SPP_MEMORY_PERMUTE] = "permute", [SPP_MEMORY_ROW_LOSS] = "row_loss",
+    [SPP_MEMORY_STREAM] = "stream",         [SPP_MEMORY_NORM] = "norm",
+    [SPP_MEMORY_ACTIVATION] = "activation", [SPP_MEMORY_EAGER] = "eager",
+    [SPP_MEMORY_PERMUTE] = "permute",       [SPP_MEMORY_ROW_LOSS] = "row_loss",
+    [SPP_MEMORY_OPTIMIZER] = "optimizer",   [SPP_MEMORY_ROPE] = "rope",
+    [SPP_MEMORY_MERGE] = "merge",
 };
+/* Kinds a file may leave out, and what they then are. */
+static const struct {
+  enum spp_memory_kernel kind, general;
+} special_kinds[] = {{SPP_MEMORY_OPTIMIZER, SPP_MEMORY_STREAM},
+                     {SPP_MEMORY_ROPE, SPP_MEMORY_ACTIVATION},
+                     {SPP_MEMORY_MERGE, SPP_MEMORY_EAGER}};
 static const char *const attention_keys[SPP_ATTN_IMPL_COUNT] = {
     [SPP_ATTN_EAGER] = "eager", [SPP_ATTN_SDPA] = "sdpa", [SPP_ATTN_FA2] = "fa2",
     [SPP_ATTN_FA3] = "fa3",     [SPP_ATTN_TE] = "te",     [SPP_ATTN_FA1] = "fa1",
@@ -158,6 +167,16 @@ static void slow_tensor_cores(struct spp_calib *calib, double rate, double limit
     }
 }
 
+static void read_memory(struct spp_json memory, struct spp_calib *calib, enum spp_status *status,
+                        struct spp_diag *diag) {
+  for (int i = 0; i < SPP_MEMORY_OPTIMIZER; i++)
+    calib->memory_share[i] = number(memory, memory_keys[i], 0.01, 1.2, 1, status, diag);
+  for (size_t i = 0; i < sizeof special_kinds / sizeof special_kinds[0]; i++)
+    calib->memory_share[special_kinds[i].kind] =
+        number_or(memory, memory_keys[special_kinds[i].kind], 0.01, 1.2,
+                  calib->memory_share[special_kinds[i].general], status, diag);
+}
+
 static void read_device(const struct device_files *files, const struct spp_gpu *gpu, struct spp_calib *calib,
                         enum spp_status *status, struct spp_diag *diag) {
   struct spp_json ratios = section(files, "ratios"), memory = section(files, "memory");
@@ -186,8 +205,7 @@ static void read_device(const struct device_files *files, const struct spp_gpu *
            limit = number(tensor, "limit", 0.1, 1, 1, status, diag);
     if (*status == SPP_OK) slow_tensor_cores(calib, rate, limit);
   }
-  for (int i = 0; i < SPP_MEMORY_KERNEL_COUNT; i++)
-    calib->memory_share[i] = number(memory, memory_keys[i], 0.01, 1.2, 1, status, diag);
+  read_memory(memory, calib, status, diag);
   calib->launch_s = number(memory, "launch_us", 0, 1e3, 1e-6, status, diag);
   read_collectives(section(files, "link"), calib->link, status, diag);
   memset(&calib->reduce_in_switch, 0, sizeof calib->reduce_in_switch);
@@ -218,6 +236,20 @@ static enum spp_status open_files(const char *config_dir, const char *name, stru
   return status;
 }
 
+/* The constants beside a measured cluster: sections of a device's file and of the fabric's in one object. */
+static enum spp_status load_profile(const struct spp_cluster *cluster, const struct spp_gpu *gpu,
+                                    struct spp_calib *calib, struct spp_diag *diag) {
+  struct device_files files = {0};
+  enum spp_status status = spp_json_load(cluster->profile, &files.own_doc, diag);
+  if (status != SPP_OK) return status;
+  files.own = spp_json_get(spp_json_root(files.own_doc), "calib");
+  snprintf(calib->name, sizeof calib->name, "%s", cluster->name);
+  read_fabric(files.own, calib, &status, diag);
+  read_device(&files, gpu, calib, &status, diag);
+  spp_json_free(files.own_doc);
+  return status;
+}
+
 enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu,
                                const struct spp_cluster *cluster, struct spp_arena *arena,
                                const struct spp_calib **calib, struct spp_diag *diag) {
@@ -226,8 +258,12 @@ enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu
   struct spp_json_doc *fabric = NULL;
   struct spp_calib *made = spp_arena_alloc(arena, sizeof *made);
   enum spp_status status;
-  (void)cluster; /* figures of one machine stay in its own file; here they are shares of them */
   if (!made) return spp_diag_oom(diag);
+  if (cluster && cluster->profile) {
+    status = load_profile(cluster, gpu, made, diag);
+    if (status == SPP_OK) *calib = made;
+    return status;
+  }
   status = open_files(config_dir, name, &files, diag);
   if (status == SPP_OK) status = load(config_dir, "fabric", &fabric, diag);
   if (status == SPP_OK) {

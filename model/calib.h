@@ -32,6 +32,10 @@ enum spp_memory_kernel {
   SPP_MEMORY_EAGER,      /* one elementwise kernel after another */
   SPP_MEMORY_PERMUTE,    /* MoE token permutation */
   SPP_MEMORY_ROW_LOSS,   /* fused cross entropy: one Triton program a row of logits (TE, Liger) */
+  /* told apart on processors, where arithmetic sets the pace; a file that lacks one gives the kind it is of */
+  SPP_MEMORY_OPTIMIZER, /* stream: the optimizer's step */
+  SPP_MEMORY_ROPE,      /* activation: rotary embedding */
+  SPP_MEMORY_MERGE,     /* eager: results of ring steps put together */
   SPP_MEMORY_KERNEL_COUNT
 };
 struct spp_calib {
@@ -57,8 +61,8 @@ struct spp_calib {
   double pcie_share;                            /* host copies, of gpu->pcie_bytes_per_s */
   double host_memory_share;                     /* CPU Adam, of cluster->host_memory_bytes_per_s */
 };
-/* Reads <config_dir>/calib/fabric.json and the GPU's file (gpu->calib, or that of its generation when empty).
- * Lives in `arena`. Errors: SPP_ERR_INPUT naming file and JSON path. */
+/* Reads <config_dir>/calib/fabric.json and the GPU's file (gpu->calib, or that of its generation when empty);
+ * of a cluster that is a measured profile, the constants in that file alone. Lives in `arena`. Errors: SPP_ERR_INPUT naming file and JSON path. */
 enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu,
                                const struct spp_cluster *cluster, struct spp_arena *arena,
                                const struct spp_calib **calib, struct spp_diag *diag);

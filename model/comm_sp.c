@@ -58,7 +58,8 @@ static struct spp_comm_op ring_op(const struct spp_comm_context *c, enum spp_col
                               .ranks = c->g->sr,
                               .stride = c->g->tp * c->g->su,
                               .per = SPP_PER_LAYER,
-                              .overlap = SPP_OVERLAP_ATTENTION};
+                              .overlap =
+                                  c->job->framework->ring_waits ? SPP_OVERLAP_NONE : SPP_OVERLAP_ATTENTION};
 }
 
 static void emit_hops(const struct spp_comm_context *c, const char *what, enum spp_pass pass, int64_t count,

@@ -149,6 +149,7 @@ struct spp_framework {
   bool ring_zigzag;     /* balanced; false = contiguous */
   bool ulysses_overlap; /* q/k/v all-to-alls overlap projections */
   bool allgather_overlap;
+  bool ring_waits;      /* hops do not run beside attention: one thread computes and moves messages */
   bool tp, pp, vpp, ep, etp, megatron_sp, hsdp;
   bool dp_shard_includes_sp; /* ZeRO/FSDP shard group is dp x sp */
   bool offloads[SPP_OFFLOAD_COUNT];

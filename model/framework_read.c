@@ -69,6 +69,7 @@ static const struct field fields[] = {
     BOOL(ring_zigzag),
     BOOL(ulysses_overlap),
     BOOL(allgather_overlap),
+    {"ring_waits", KIND_BOOL, AT(ring_waits), 0, true},
     BOOL(tp),
     BOOL(pp),
     BOOL(vpp),

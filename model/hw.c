@@ -175,6 +175,7 @@ static void read_cluster(struct reader *r, const char *entry, struct spp_cluster
     r->status = spp_json_real_or(spine, 1, 1000, 1, &c->spine_oversubscription, r->diag);
   if (r->status == SPP_OK) r->status = spp_json_bool_or(nvls, false, &c->in_switch_reduction, r->diag);
   read_levels(r, c);
+  c->processors_per_node = whole(r, "processors_per_node", 0, 1 << 16, 0);
 }
 
 /* Find and open; *entry is the name, or the file when a file was named. */
@@ -220,8 +221,33 @@ enum spp_status spp_cluster_load(const char *config_dir, const char *name, const
   struct spp_cluster *loaded = spp_arena_alloc(arena, sizeof *loaded);
   struct reader r = {spp_json_root(doc), diag, loaded ? SPP_OK : spp_diag_oom(diag)};
   if (loaded) read_cluster(&r, entry, loaded);
+  if (loaded) loaded->profile = NULL;
+  if (r.status == SPP_OK && spp_json_kind(spp_json_get(r.root, "calib")) == SPP_JSON_OBJECT) {
+    loaded->profile = spp_arena_strdup(arena, spp_json_name(doc));
+    if (!loaded->profile) r.status = spp_diag_oom(diag);
+  }
   spp_json_free(doc);
   if (r.status == SPP_OK) *cluster = loaded;
+  return r.status;
+}
+
+enum spp_status spp_cluster_device(const struct spp_cluster *cluster, struct spp_arena *arena,
+                                   const struct spp_gpu **gpu, struct spp_diag *diag) {
+  struct spp_json_doc *doc;
+  *gpu = NULL;
+  if (!cluster->profile) return SPP_OK;
+  enum spp_status status = spp_json_load(cluster->profile, &doc, diag);
+  if (status != SPP_OK) return status;
+  struct spp_gpu *loaded = spp_arena_alloc(arena, sizeof *loaded);
+  struct reader r = {spp_json_get(spp_json_root(doc), "device"), diag, loaded ? SPP_OK : spp_diag_oom(diag)};
+  if (loaded) r.status = spp_json_expect(r.root, SPP_JSON_OBJECT, diag);
+  if (r.status == SPP_OK) {
+    char name[sizeof loaded->name];
+    text(&r, "name", cluster->name, name, sizeof name);
+    read_gpu(&r, name, loaded);
+  }
+  spp_json_free(doc);
+  if (r.status == SPP_OK) *gpu = loaded;
   return r.status;
 }
 

@@ -74,6 +74,8 @@ struct spp_cluster {
   bool in_switch_reduction;                                /* NVLS / SHARP inside the domain */
   struct spp_network_level levels[SPP_MAX_NETWORK_LEVELS]; /* narrow to wide */
   int level_count;
+  int64_t processors_per_node; /* processors that the ranks of a node share; 0 = each has its own */
+  const char *profile; /* the file, when it is a measured profile: device and constants in it; else NULL */
 };
 
 enum spp_status spp_gpu_load(const char *config_dir, const char *name, struct spp_arena *arena,
@@ -83,6 +85,9 @@ enum spp_status spp_gpu_load(const char *config_dir, const char *name, struct sp
 enum spp_status spp_cluster_load(const char *config_dir, const char *name, const struct spp_gpu *gpu,
                                  struct spp_arena *arena, const struct spp_cluster **cluster,
                                  struct spp_diag *diag);
+/* The device that a measured profile was measured on; *gpu is NULL when the cluster is no profile. */
+enum spp_status spp_cluster_device(const struct spp_cluster *cluster, struct spp_arena *arena,
+                                   const struct spp_gpu **gpu, struct spp_diag *diag);
 enum spp_status spp_gpu_list(const char *config_dir, struct spp_arena *arena, const char *const **names,
                              int *count, struct spp_diag *diag);
 enum spp_status spp_cluster_list(const char *config_dir, struct spp_arena *arena, const char *const **names,

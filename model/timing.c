@@ -153,6 +153,23 @@ static double stolen_share(const struct spp_timing_context *c) {
   return spp_most(f->comm_sm_slowdown, spp_least(0.5, (double)f->nccl_channels / c->job->gpu->sms));
 }
 
+/* Ranks that share processors: a step takes no less than all their work, one after the other, needs. Ranks
+ * that wait lend theirs, so waiting for other pipeline stages shrinks as work fills it (derived). */
+static void share_processors(const struct spp_timing_context *c, struct spp_time *time) {
+  int64_t here = spp_min64(spp_layout_world(c->layout), c->job->cluster->gpus_per_node);
+  int64_t processors = c->job->cluster->processors_per_node;
+  if (processors <= 0 || here <= processors) return;
+  double more = (double)here / (double)processors, alone_s = time->step_s,
+         busy_s = alone_s - time->pp_bubble_s;
+  double *const parts[] = {&time->compute_s,    &time->attention_s,  &time->sp_exposed_s,
+                           &time->tp_exposed_s, &time->pp_exposed_s, &time->dp_exposed_s,
+                           &time->ep_exposed_s, &time->optimizer_s,  &time->offload_exposed_s,
+                           &time->host_s};
+  time->pp_bubble_s = time->step_s = spp_positive(alone_s - more * busy_s);
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    time->step_s += *parts[i] *= more;
+}
+
 void spp_time_parts_fill(const struct spp_timing_context *c, const struct spp_layers_time *l,
                          const struct spp_states_time *s, struct spp_time *time) {
   double m = (double)c->g->m, layered = m * l->share, exposed[SPP_GROUP_COUNT];
@@ -172,6 +189,7 @@ void spp_time_parts_fill(const struct spp_timing_context *c, const struct spp_la
   time->step_s = time->compute_s + time->attention_s + time->sp_exposed_s + time->tp_exposed_s +
                  time->pp_bubble_s + time->pp_exposed_s + time->dp_exposed_s + time->ep_exposed_s +
                  time->offload_exposed_s + time->optimizer_s + time->host_s;
+  share_processors(c, time);
 }
 
 void spp_time_speed_fill(const struct spp_timing_context *c, struct spp_time *time) {

@@ -80,10 +80,10 @@ void spp_attention_time_count(const struct spp_timing_context *c, const struct s
     return;
   }
   double step_flops = flops / sr * ring_imbalance(c), out = t * (double)g->o_width;
-  double merge_s = spp_memory_s(r, SPP_MEMORY_EAGER, out * merge_bytes[c->job->ring_impl]) + r->launch_s;
-  double cast_s = spp_memory_s(r, SPP_MEMORY_EAGER, out * CAST_BYTES) + 2 * r->launch_s;
+  double merge_s = spp_memory_s(r, SPP_MEMORY_MERGE, out * merge_bytes[c->job->ring_impl]) + r->launch_s;
+  double cast_s = spp_memory_s(r, SPP_MEMORY_MERGE, out * CAST_BYTES) + 2 * r->launch_s;
   double grads = t * ((double)g->q_width + kv);
-  double add_s = spp_memory_s(r, SPP_MEMORY_EAGER, grads * GRAD_ADD_BYTES) + 3 * r->launch_s;
+  double add_s = spp_memory_s(r, SPP_MEMORY_MERGE, grads * GRAD_ADD_BYTES) + 3 * r->launch_s;
   double forward_steps = 1 + (sr - 1) / unmasked_forward_rate,
          backward_steps = 1 + (sr - 1) / unmasked_backward_rate;
   *forward_s = ring_steps_s(&r->forward, step_flops, forward_steps, sr, span / sr, head, bytes) +

@@ -139,13 +139,13 @@ static void add_memory_kernels(const struct spp_timing_context *c, const struct 
   const struct spp_geometry *g = c->g;
   enum spp_kernel_style k = c->eager ? SPP_KERNELS_EAGER : SPP_KERNELS_FUSED;
   enum spp_memory_kernel norm = c->eager ? SPP_MEMORY_EAGER : SPP_MEMORY_NORM;
-  enum spp_memory_kernel other = c->eager ? SPP_MEMORY_EAGER : SPP_MEMORY_ACTIVATION;
+  enum spp_memory_kernel rope = c->eager ? SPP_MEMORY_EAGER : SPP_MEMORY_ROPE;
   double stream = (double)(g->stream_tokens * a->hidden), tokens = (double)g->tokens;
   double qk = tokens * (double)(g->q_width + g->k_width);
   add_op(c, t, &norm_ops[k], norm, stream, (double)a->norms_per_layer);
   add_op(c, t, &residual_ops, SPP_MEMORY_STREAM, stream, 2);
   if (a->qk_norm != SPP_QK_NORM_NONE) add_op(c, t, &norm_ops[k], norm, qk, 1);
-  if (a->learned_positions == 0) add_op(c, t, &rope_ops[k], other, qk, 1);
+  if (a->learned_positions == 0) add_op(c, t, &rope_ops[k], rope, qk, 1);
   add_mlp_kernels(c, kind, t);
   if (g->su > 1) {
     const struct op_bytes copies = {ULYSSES_COPY_BYTES, ULYSSES_COPY_BYTES, 8};

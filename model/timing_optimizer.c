@@ -77,7 +77,7 @@ double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stag
   }
   double passes = f->optimizer_foreach && !f->optimizer_fused ? foreach_passes : 1;
   double clip = 3.0 * elements * (double)s->grad_bytes;
-  return spp_memory_s(&c->rates, SPP_MEMORY_STREAM, bytes * passes + clip);
+  return spp_memory_s(&c->rates, SPP_MEMORY_OPTIMIZER, bytes * passes + clip);
 }
 
 /* Gradients go down and weights come up once a step; with offloaded parameters every pass also fetches its

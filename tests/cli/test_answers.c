@@ -42,6 +42,9 @@ static const struct {
     {"degrees --model qwen7b", "degrees", 0},
     {"degrees --model qwen3-30b-a3b --gpus 16 --framework megatron-lm", "degrees", 0},
     {"accuracy --core", "accuracy", 0},
+#ifdef SPP_HAVE_GSL
+    {"calibrate --max-spread 0 --ranks 2", "calibrate", 0},
+#endif
     {"validate", "validate", 0},
     {"validate --tp 2 --dp 2 --zero 1 --seq 64", "validate", 0},
     {"list models", "list", 0},

@@ -241,7 +241,7 @@ static void the_optimizer_step_is_bound_by_its_bytes(void **state) {
   struct spp_timing_context c = {
       .job = &b.job, .layout = &layout, .g = &g, .trains = true, .base_trainable = true};
   struct spp_stage stage = {.first = true, .last = true};
-  c.rates.memory_s_per_byte[SPP_MEMORY_STREAM] = 1 / (3.35e12 * 0.85);
+  c.rates.memory_s_per_byte[SPP_MEMORY_OPTIMIZER] = 1 / (3.35e12 * 0.85);
   expect_rel(spp_optimizer_s(&c, &stage), 10.0e-3 * 42 / 30, 2e-3);
   bench_close(&b);
 }
