@@ -12,7 +12,7 @@
 #include "exec/suite.h"
 #include "kernels/table.h"
 
-enum { STEPS_DEFAULT = 5, SEQ_DEFAULT = 64, CASES_MAX = 128 };
+enum { STEPS_DEFAULT = 5, SEQ_DEFAULT = 64, CASES_MAX = 512 };
 
 /* Did the command line name a layout, so that one case is meant? */
 static bool names_layout(const struct spp_cli *cli) {

@@ -1,6 +1,7 @@
 #include "cli/validate_report.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/json_parts.h"
@@ -86,6 +87,8 @@ void spp_text_validate(const struct spp_validate_answer *a, bool verbose, bool q
 }
 
 static void json_numerics(struct spp_jo *jo, const struct spp_validate_result *r) {
+  char digest[17];
+  snprintf(digest, sizeof digest, "%016" PRIx64, r->numerics.weights_digest);
   spp_jo_obj(jo, "numerics");
   spp_jo_real(jo, "loss", r->numerics.loss);
   spp_jo_real(jo, "loss_rel_error", r->numerics.loss_rel_error);
@@ -93,6 +96,7 @@ static void json_numerics(struct spp_jo *jo, const struct spp_validate_result *r
   spp_jo_real(jo, "output_rel_error", r->numerics.output_rel_error);
   spp_jo_real(jo, "tolerance", r->numerics.tolerance);
   spp_jo_bool(jo, "ok", r->numerics.ok);
+  spp_jo_str(jo, "weights_digest", digest);
   spp_jo_end(jo);
 }
 

@@ -1,6 +1,7 @@
 #include "exec/reference.h"
 
 #include <math.h>
+#include <string.h>
 
 enum spp_status spp_reference_open(const struct spp_arch *arch, struct spp_arena *arena,
                                    struct spp_reference *reference, struct spp_diag *diag) {
@@ -82,4 +83,22 @@ double spp_reference_error(const struct spp_engine *e, bool gradients, const flo
   struct compare c = {.values = values, .gradients = gradients, .arch = e->arch};
   spp_engine_visit(e, compare_one, &c);
   return c.worst;
+}
+
+/* splitmix64 of the element's number and its bits (Steele, Lea, Flood, 2014). */
+static void digest_one(void *context, const struct spp_weight *weight, int64_t number, float value,
+                       float gradient) {
+  uint32_t bits;
+  (void)weight, (void)gradient;
+  memcpy(&bits, &value, sizeof bits);
+  uint64_t z = ((uint64_t)number << 32 ^ bits) + UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  *(uint64_t *)context += z ^ (z >> 31);
+}
+
+uint64_t spp_reference_digest(const struct spp_engine *e) {
+  uint64_t digest = 0;
+  spp_engine_visit(e, digest_one, &digest);
+  return digest;
 }

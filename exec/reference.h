@@ -17,6 +17,9 @@ enum spp_status spp_reference_open(const struct spp_arch *arch, struct spp_arena
 /* Fills `values` (gradients or weights) from an engine of one rank. */
 void spp_reference_take(const struct spp_engine *e, bool gradients, float *values);
 
+/* Of the bits of all weights this rank answers for, in any order: digests of ranks add up. */
+uint64_t spp_reference_digest(const struct spp_engine *e);
+
 /* Worst |value - reference| of any element that the rank answers for, relative to the largest |reference| of
  * the element's weight; infinite when a value is no number. */
 double spp_reference_error(const struct spp_engine *e, bool gradients, const float *values);

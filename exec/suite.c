@@ -1,6 +1,7 @@
 #include "exec/suite.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define SHAPE                                                                                                \
   "\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":4,\"num_attention_heads\":8,"           \
@@ -18,6 +19,10 @@ static const char mqa[] =
     "\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":16,\"vocab_size\":128,"
     "\"tie_word_embeddings\":true}";
 
+static const char four[] =
+    "{\"model_type\":\"qwen2\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":8,\"vocab_size\":96,"
+    "\"tie_word_embeddings\":false}";
 static const char five[] =
     "{\"model_type\":\"qwen3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":5,"
     "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":96,"
@@ -256,6 +261,86 @@ static struct spp_layout complete(struct spp_layout l) {
   return l;
 }
 
+/* The grid: every kind of sequence parallelism on 2, 4 and 8 ranks with every ratio of query to KV heads, and
+ * beside every other kind of parallelism, three sequences a micro-batch, whole or packed. */
+static const struct {
+  const char *name;
+  enum spp_sp_kind kind;
+  int64_t ulysses, ring;
+} ways[] = {
+    {"Ulysses 2", SPP_SP_ULYSSES, 2, 1},
+    {"Ulysses 4", SPP_SP_ULYSSES, 4, 1},
+    {"Ulysses 8", SPP_SP_ULYSSES, 8, 1},
+    {"ring 2", SPP_SP_RING, 1, 2},
+    {"ring 4", SPP_SP_RING, 1, 4},
+    {"ring 8", SPP_SP_RING, 1, 8},
+    {"all-gather 2", SPP_SP_ALLGATHER, 1, 2},
+    {"all-gather 4", SPP_SP_ALLGATHER, 1, 4},
+    {"all-gather 8", SPP_SP_ALLGATHER, 1, 8},
+    {"Ulysses 2 x ring 2", SPP_SP_HYBRID, 2, 2},
+    {"Ulysses 2 x ring 4", SPP_SP_HYBRID, 2, 4},
+    {"Ulysses 4 x ring 2", SPP_SP_HYBRID, 4, 2},
+};
+static const struct {
+  const char *name, *model;
+} ratios[] = {{"as many KV heads", mha}, {"a KV head for 4", four}, {"a KV head for 8", mqa}};
+static const struct {
+  const char *name;
+  struct spp_layout layout;
+} besides[] = {
+    {"TP 2", LAYOUT(.tp = 2)},
+    {"TP 2 + SP", LAYOUT(MEGATRON(2))},
+    {"PP 2", LAYOUT(.pp = 2, .grad_accum = 3)},
+    {"DP 2, ZeRO-1", LAYOUT(.dp = 2, .zero = 1)},
+    {"DP 2, ZeRO-2", LAYOUT(.dp = 2, .zero = 2)},
+    {"DP 2, ZeRO-3", LAYOUT(.dp = 2, .zero = 3)},
+    {"TP 2 + SP x PP 2, ZeRO-1", LAYOUT(MEGATRON(2), .pp = 2, .zero = 1, .grad_accum = 3)},
+};
+enum {
+  WAYS = sizeof ways / sizeof ways[0],
+  RATIOS = sizeof ratios / sizeof ratios[0],
+  BESIDES = sizeof besides / sizeof besides[0],
+  ODD_BATCH = 3
+};
+
+static void place(int way, const char *model, bool packed, struct spp_suite_case *c) {
+  c->model = model;
+  c->layout.sp_kind = ways[way].kind;
+  c->layout.ulysses = ways[way].ulysses;
+  c->layout.ring = ways[way].ring;
+  c->layout.micro_batch = ODD_BATCH;
+  c->seq_tokens = packed ? 50 : 64;
+  c->doc_lengths = packed ? documents : NULL;
+  c->doc_count = packed ? (int64_t)(sizeof documents / sizeof documents[0]) : 0;
+  c->layout = complete(c->layout);
+}
+
+/* Case i of the grid; `many`: with those of more than four ranks. */
+static bool grid_get(bool many, int i, struct spp_suite_case *c) {
+  for (int packed = 0; packed < 2; packed++)
+    for (int way = 0; way < WAYS; way++) {
+      const char *documents_word = packed ? ", packed" : "";
+      int64_t ranks = ways[way].ulysses * ways[way].ring;
+      if (ranks > 4 && !many) continue;
+      *c = (struct spp_suite_case){.layout = LAYOUT(.tp = 1)};
+      if (i < RATIOS) {
+        snprintf(c->name, sizeof c->name, "%s, %s%s", ways[way].name, ratios[i].name, documents_word);
+        place(way, ratios[i].model, packed, c);
+        return true;
+      }
+      i -= RATIOS;
+      if (ranks > 4) continue;
+      if (i < BESIDES) {
+        snprintf(c->name, sizeof c->name, "%s x %s%s", ways[way].name, besides[i].name, documents_word);
+        c->layout = besides[i].layout;
+        place(way, four, packed, c);
+        return true;
+      }
+      i -= BESIDES;
+    }
+  return false;
+}
+
 bool spp_suite_get(enum spp_suite suite, int i, struct spp_suite_case *c) {
   for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
     if (!(rows[k].suites & (1U << suite)) || i-- > 0) continue;
@@ -263,7 +348,7 @@ bool spp_suite_get(enum spp_suite suite, int i, struct spp_suite_case *c) {
     c->layout = complete(c->layout);
     return true;
   }
-  return false;
+  return suite != SPP_SUITE_QUICK && grid_get(suite == SPP_SUITE_FULL, i, c);
 }
 
 struct spp_exec_setting spp_suite_setting(const struct spp_suite_case *c) {

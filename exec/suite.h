@@ -8,7 +8,7 @@ enum spp_suite { SPP_SUITE_QUICK, SPP_SUITE_CI, SPP_SUITE_FULL, SPP_SUITE_COUNT 
 const char *spp_suite_name(enum spp_suite suite); /* "quick", "ci", "full"; NULL outside */
 
 struct spp_suite_case {
-  const char *name;
+  char name[64];
   const char *model; /* config.json text */
   struct spp_layout layout;
   int64_t seq_tokens;

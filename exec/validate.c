@@ -33,6 +33,7 @@ struct report {
   double loss[SPP_VALIDATE_MAX_STEPS]; /* its share */
   double step_s[SPP_VALIDATE_MAX_STEPS];
   double grad_error, weight_error;
+  uint64_t digest; /* of the weights it answers for */
   struct spp_probe probe, probe_after;
   int64_t preemptions; /* of its process, while it trained */
   int64_t peak_bytes, parts[SPP_PART_COUNT];
@@ -93,6 +94,7 @@ static enum spp_status train(const struct run *run, struct spp_engine *e, struct
     r->loss[step] = spp_engine_counts_loss(e) ? e->loss : 0;
   }
   note_values(run, e, false, &r->weight_error);
+  r->digest = spp_reference_digest(e);
   return SPP_OK;
 }
 
@@ -210,6 +212,7 @@ static void judge_numbers(const struct run *run, int ranks, const double *loss,
     if (!(error <= result->numerics.loss_rel_error)) result->numerics.loss_rel_error = error;
   }
   for (int i = 0; i < ranks; i++) {
+    result->numerics.weights_digest += run->reports[i].digest;
     result->numerics.grad_rel_error = fmax(result->numerics.grad_rel_error, run->reports[i].grad_error);
     result->numerics.output_rel_error = fmax(result->numerics.output_rel_error, run->reports[i].weight_error);
   }

@@ -35,6 +35,7 @@ struct spp_validate_result {
     double loss, loss_rel_error; /* of the last step; the worst of all steps */
     double grad_rel_error;       /* worst element of any weight, against the weight's largest gradient */
     double output_rel_error;     /* same for the weights after the last step */
+    uint64_t weights_digest;     /* of their bits on all ranks: equal runs have equal ones */
     double tolerance;
     bool ok;
   } numerics;

@@ -57,6 +57,24 @@ static void layouts_train_like_one_rank_and_use_what_is_predicted(void **state) 
   expect_true(run > 5);
 }
 
+/* Sums are taken in one order, whatever the threads do: two runs give the same bits. */
+static void runs_give_the_same_bits_again(void **state) {
+  struct spp_suite_case c;
+  (void)state;
+  for (int i = 0; spp_suite_get(SPP_SUITE_QUICK, i, &c); i++) {
+    static struct spp_validate_result first, second;
+    if (spp_layout_world(&c.layout) > test_ranks(SPP_EXEC_MAX_RANKS)) continue;
+    expect_note("%s", c.name);
+    run_case(&c, &first);
+    run_case(&c, &second);
+    if (!test_backend()->leads()) continue;
+    expect_true(first.numerics.weights_digest != 0);
+    expect_true(first.numerics.weights_digest == second.numerics.weights_digest);
+    expect_true(first.numerics.loss == second.numerics.loss);
+  }
+  expect_note("%s", "");
+}
+
 static void suites_grow(void **state) {
   struct spp_suite_case c;
   int count[SPP_SUITE_COUNT] = {0};
@@ -109,6 +127,7 @@ static void what_the_engine_lacks_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layouts_train_like_one_rank_and_use_what_is_predicted),
+      cmocka_unit_test(runs_give_the_same_bits_again),
       cmocka_unit_test(suites_grow),
       cmocka_unit_test(what_the_engine_lacks_is_refused),
   };
