@@ -9,26 +9,33 @@
 
 enum { NARROW = 90 }; /* below, tables leave out their less telling columns */
 
-/* Memory, speed and, where there is room, step time and exposed communication; "OOM" stands beside a need
- * that does not fit. */
+/* Memory, speed and, where there is room, what a GPU sends in a step and the share of the step that waits for
+ * it; "OOM" stands beside a need that does not fit. */
 static void plan_cells(struct spp_table *table, const struct spp_plan *plan,
                        const struct spp_text_style *style) {
   const struct spp_memory *memory = &plan->prediction.memory;
   const struct spp_time *time = &plan->prediction.time;
-  char gib[32], rate[32], step[32], exposed[32];
+  char gib[32], rate[32], sent[32], exposed[32];
   double hidden =
       time->sp_exposed_s + time->tp_exposed_s + time->pp_exposed_s + time->dp_exposed_s + time->ep_exposed_s;
   spp_table_cellf(table, "%s%s", spp_text_gib(memory->device_bytes, gib),
                   memory->fits && memory->host_fits ? "" : " OOM");
   spp_table_cell(table, spp_text_rate(time->tokens_per_s_per_gpu, rate));
   if (style->width < NARROW) return;
-  spp_table_cell(table, spp_seconds_print(time->step_s, step));
+  spp_table_cell(table, spp_bytes_print_decimal(plan->prediction.comm.sent_bytes_per_step, sent));
   spp_table_cellf(table, "%s %%", spp_text_percent(time->step_s > 0 ? hidden / time->step_s : 0, exposed));
 }
 
 static void print_and_free(struct spp_table *table, const struct spp_text_style *style, struct spp_str *out) {
   spp_table_print(table, 0, style->width, out);
   spp_table_free(table);
+}
+
+static void legend(const struct spp_text_style *style, struct spp_str *out) {
+  if (style->width >= NARROW && !style->quiet)
+    spp_text_line(style, NULL, SPP_TONE_DIM,
+                  "sent: bytes that leave a GPU in a step; exposed: share of the step that waits for them",
+                  out);
 }
 
 static const struct spp_compare_row *first_legal(const struct spp_compare_result *result) {
@@ -61,7 +68,7 @@ static void compare_row(struct spp_table *table, const struct spp_compare_row *r
 
 void spp_text_compare(const struct spp_report *report, const struct spp_compare_result *result,
                       const struct spp_text_style *style, struct spp_str *out) {
-  static const char *const wide[] = {"strategy", "GiB", "tok/s/GPU", "step", "exposed", "layout, or why not"};
+  static const char *const wide[] = {"strategy", "GiB", "tok/s/GPU", "sent", "exposed", "layout, or why not"};
   static const char *const narrow[] = {"GiB", "tok/s/GPU", "strategy: layout, or why not"};
   const struct spp_compare_row *any = first_legal(result);
   struct spp_table table;
@@ -74,6 +81,7 @@ void spp_text_compare(const struct spp_report *report, const struct spp_compare_
   for (int i = 0; i < result->count; i++)
     compare_row(&table, &result->rows[i], style);
   print_and_free(&table, style, out);
+  legend(style, out);
   if (result->crossover_count) spp_str_addc(out, '\n');
   for (int i = 0; i < result->crossover_count; i++) {
     snprintf(line, sizeof line, "from %s tokens on, %s is faster than %s",
@@ -99,7 +107,7 @@ static void sweep_row(struct spp_table *table, const struct spp_sweep *sweep,
 
 void spp_text_sweep(const struct spp_report *report, const struct spp_sweep *sweep,
                     const struct spp_text_style *style, struct spp_str *out) {
-  static const char *const wide[] = {"GiB", "tok/s/GPU", "step", "exposed", "layout, or why not"};
+  static const char *const wide[] = {"GiB", "tok/s/GPU", "sent", "exposed", "layout, or why not"};
   static const char *const narrow[] = {"GiB", "tok/s/GPU", "layout, or why not"};
   bool is_narrow = style->width < NARROW;
   const char *header[SPP_SWEEP_MAX_VARIABLES + 5] = {0};
@@ -117,6 +125,7 @@ void spp_text_sweep(const struct spp_report *report, const struct spp_sweep *swe
   for (int i = 0; i < sweep->count; i++)
     sweep_row(&table, sweep, &sweep->points[i], style);
   print_and_free(&table, style, out);
+  legend(style, out);
 }
 
 static bool shown_illegal(const struct spp_degree *degree, const struct spp_text_style *style) {
