@@ -133,40 +133,67 @@ static bool shown_illegal(const struct spp_degree *degree, const struct spp_text
   return !degree->legal && (power_of_two || style->verbose);
 }
 
-/* Illegal degrees: those of one rule on one row, with the words of the first. */
+/* "3, 5-7, 9": degrees that fell to the rule of the first, marked done. */
+static void same_rule(const struct spp_degree *degrees, int first, int count,
+                      const struct spp_text_style *style, bool *done, struct spp_str *out) {
+  for (int i = first; i < count; i++) {
+    int last = i;
+    if (done[i] || !shown_illegal(&degrees[i], style) || strcmp(degrees[i].rule, degrees[first].rule) != 0)
+      continue;
+    while (last + 1 < count && degrees[last + 1].degree == degrees[last].degree + 1 &&
+           shown_illegal(&degrees[last + 1], style) &&
+           strcmp(degrees[last + 1].rule, degrees[first].rule) == 0)
+      last++;
+    for (int k = i; k <= last; k++)
+      done[k] = true;
+    spp_str_addf(out, i > first ? ", %lld" : "%lld", (long long)degrees[i].degree);
+    if (last > i) spp_str_addf(out, last > i + 1 ? "-%lld" : ", %lld", (long long)degrees[last].degree);
+    i = last;
+  }
+}
+
+/* Illegal degrees: those of one rule together, with the words of the first. */
 static void illegal_rows(const struct spp_degree *degrees, int count, const struct spp_text_style *style,
                          struct spp_str *out) {
-  struct spp_table table;
   bool done[SPP_MAX_DEGREES] = {false};
-  spp_table_init(&table, "ll");
   for (int i = 0; i < count; i++) {
     struct spp_str same;
+    struct spp_para para;
     if (done[i] || !shown_illegal(&degrees[i], style)) continue;
     spp_str_init(&same);
-    for (int j = i; j < count; j++) {
-      if (!shown_illegal(&degrees[j], style) || strcmp(degrees[j].rule, degrees[i].rule) != 0) continue;
-      done[j] = true;
-      spp_str_addf(&same, same.len ? ", %lld" : "%lld", (long long)degrees[j].degree);
-    }
-    spp_table_cellf(&table, "not %s", spp_str_text(&same));
-    spp_table_cellf(&table, "%s: %s", degrees[i].rule, degrees[i].text);
+    same_rule(degrees, i, count, style, done, &same);
+    spp_para_begin(&para, style, "", out);
+    spp_para_item(&para, SPP_TONE_PLAIN, "not %s: %s: %s", spp_str_text(&same), degrees[i].rule,
+                  degrees[i].text);
+    spp_para_end(&para);
     spp_str_free(&same);
   }
-  spp_table_print(&table, SPP_TEXT_LABEL, style->width, out);
-  spp_table_free(&table);
+}
+
+static bool is_split(const struct spp_degree *degree) {
+  return degree->ulysses > 1 && degree->ring > 1;
 }
 
 static void degree_rows(const char *axis, const struct spp_degree *degrees, int count,
                         const struct spp_text_style *style, struct spp_str *out) {
+  enum { LONG_RUN = 4 }; /* consecutive degrees that read better as a range */
   struct spp_para legal;
   spp_para_begin(&legal, style, axis, out);
   for (int i = 0; i < count; i++) {
+    int last = i;
     if (!degrees[i].legal) continue;
-    if (degrees[i].ulysses > 1 && degrees[i].ring > 1)
+    if (is_split(&degrees[i])) {
       spp_para_item(&legal, SPP_TONE_GOOD, "%lld = %lld x %lld", (long long)degrees[i].degree,
                     (long long)degrees[i].ulysses, (long long)degrees[i].ring);
-    else
-      spp_para_item(&legal, SPP_TONE_GOOD, "%lld", (long long)degrees[i].degree);
+      continue;
+    }
+    while (last + 1 < count && degrees[last + 1].legal && !is_split(&degrees[last + 1]) &&
+           degrees[last + 1].degree == degrees[last].degree + 1)
+      last++;
+    if (last < i + LONG_RUN) last = i;
+    spp_para_item(&legal, SPP_TONE_GOOD, last > i ? "%lld-%lld" : "%lld", (long long)degrees[i].degree,
+                  (long long)degrees[last].degree);
+    i = last;
   }
   spp_para_end(&legal);
   if (!style->quiet) illegal_rows(degrees, count, style, out);
@@ -218,10 +245,13 @@ static void alloc_row(struct spp_table *table, const struct spp_alloc_match *mat
     used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld", d ? " x " : "",
                              (long long)match->shape[d]);
   spp_table_cell(table, spp_decimal_fixed(match->ratio, 3, ratio));
-  spp_table_cell(table, style->width < NARROW ? spp_bytes_print(match->bytes, size)
-                                              : torch_size(match->bytes, size));
+  spp_table_cell(table, torch_size(match->bytes, size));
+  if (style->width < NARROW) {
+    spp_table_cellf(table, "%s (%s %s): %s", match->tensor, shape, spp_dtype_name(match->dtype), match->why);
+    return;
+  }
   spp_table_cellf(table, "%s %s", shape, spp_dtype_name(match->dtype));
-  if (style->width >= NARROW) spp_table_cell(table, match->when);
+  spp_table_cell(table, match->when);
   spp_table_cellf(table, "%s: %s", match->tensor, match->why);
 }
 
@@ -229,13 +259,13 @@ void spp_text_alloc(const struct spp_report *report, const struct spp_predict_re
                     const struct spp_alloc_match *matches, int count, const struct spp_text_style *style,
                     struct spp_str *out) {
   static const char *const wide[] = {"ratio", "bytes", "shape", "in", "tensor: why"};
-  static const char *const narrow[] = {"ratio", "bytes", "shape", "tensor: why"};
+  static const char *const narrow[] = {"ratio", "bytes", "tensor: why"};
   char size[32], exact[32];
   struct spp_table table;
   spp_text_headline(report, job->job, style, out);
   spp_text_warnings(report, NULL, style, out);
   spp_str_addf(out, "%s (%s bytes) is nearest to\n\n", torch_size(bytes, size), spp_int_print(bytes, exact));
-  spp_table_init(&table, style->width < NARROW ? "rrll" : "rrlll");
+  spp_table_init(&table, style->width < NARROW ? "rrl" : "rrlll");
   spp_table_header(&table, style->width < NARROW ? narrow : wide);
   for (int i = 0; i < count; i++)
     alloc_row(&table, &matches[i], style);
