@@ -46,6 +46,36 @@ static bool order_cells(struct spp_hunt *hunt) {
   return true;
 }
 
+/* Does the framework have what the user fixed at all? Its refusal then tells more than that it has not. */
+static bool offers(const struct spp_framework *framework, const struct spp_request *fixed) {
+  bool kind = fixed->sp_kind == SPP_UNSET || framework->sp_kinds[fixed->sp_kind];
+  return kind && (fixed->tp <= 1 || framework->tp) && (fixed->pp <= 1 || framework->pp) &&
+         (fixed->ep <= 1 || framework->ep);
+}
+
+/* Why none of the frameworks can: the reason of the first that has what was asked at all, and how many others
+ * there are, with the same reason or another. */
+static enum spp_status refuse_all(const struct spp_search_options *options, char (*refusals)[160],
+                                  struct spp_diag *diag) {
+  int first = -1, others = 0, told = 0;
+  for (int f = 0; f < options->framework_count; f++) {
+    bool has = offers(options->frameworks[f], &options->fixed);
+    if (!refusals[f][0]) continue;
+    if (first < 0 || (has && !offers(options->frameworks[first], &options->fixed))) first = f;
+    told++;
+  }
+  if (first < 0)
+    return spp_diag_set(diag, SPP_ERR_USAGE, NULL, "free one degree, or change --gpus", "no layout is legal");
+  others = told - 1;
+  if (others == 0)
+    return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[first]->display,
+                        "free one degree, or change --gpus", "%s", refusals[first]);
+  return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[first]->display,
+                      "free one degree or change --gpus; --framework NAME says what that one has against it",
+                      "%s; %d other framework%s cannot either", refusals[first], others,
+                      others == 1 ? "" : "s");
+}
+
 /* The most bytes that may be as likely to fit as asked: the likelihood falls as bytes grow. */
 static int64_t risky_bytes(const struct spp_job *job, double min_fit) {
   int64_t low = 0, high = INT64_C(1) << 52;
@@ -87,7 +117,8 @@ enum spp_status spp_hunt_open(const struct spp_search_options *options, struct s
   bool refused = hunt->cell_count == 0;
   spp_hunt_close(hunt);
   if (!refused) return spp_diag_oom(diag);
-  if (diag) *diag = refusal;
+  if (options->framework_count > 1) return refuse_all(options, hunt->refusals, diag);
+  if (diag) *diag = refusal; /* its own words, place and hint */
   return refusal.status;
 }
 
@@ -378,24 +409,6 @@ static void list_refusals(const struct spp_hunt *hunt, const struct spp_tally *t
   }
 }
 
-/* Does the framework have what the user fixed at all? Its refusal then tells more than that it has not. */
-static bool offers(const struct spp_framework *framework, const struct spp_request *fixed) {
-  bool kind = fixed->sp_kind == SPP_UNSET || framework->sp_kinds[fixed->sp_kind];
-  return kind && (fixed->tp <= 1 || framework->tp) && (fixed->pp <= 1 || framework->pp) &&
-         (fixed->ep <= 1 || framework->ep);
-}
-
-static enum spp_status no_legal_layout(const struct spp_search_result *result, const struct spp_hunt *hunt,
-                                       struct spp_diag *diag) {
-  const struct spp_search_options *options = hunt->options;
-  for (int pass = 0; pass < 2; pass++)
-    for (int f = 0; f < options->framework_count; f++)
-      if (result->framework_refusals[f][0] && (pass == 1 || offers(options->frameworks[f], &options->fixed)))
-        return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[f]->display, NULL, "%s",
-                            result->framework_refusals[f]);
-  return spp_diag_set(diag, SPP_ERR_USAGE, NULL, "free one degree, or change --gpus", "no layout is legal");
-}
-
 static enum spp_status conclude(const struct spp_hunt *hunt, struct spp_tally *tally,
                                 struct spp_search_result *result, struct spp_diag *diag) {
   result->layouts = tally->layouts;
@@ -405,7 +418,7 @@ static enum spp_status conclude(const struct spp_hunt *hunt, struct spp_tally *t
   list_refusals(hunt, tally, result);
   if (tally->out_of_memory || choose_plans(hunt, tally, result) != SPP_OK) return spp_diag_oom(diag);
   if (result->count > 0) return SPP_OK;
-  if (!tally->has_nearest) return no_legal_layout(result, hunt, diag);
+  if (!tally->has_nearest) return refuse_all(hunt->options, result->framework_refusals, diag);
   result->has_nearest = true;
   fill_plan(hunt, &tally->nearest, &result->nearest);
   char over[32];

@@ -372,6 +372,26 @@ static void degrees_that_make_no_layout_are_a_usage_error(void **state) {
   expect_true(diag.what[0] != '\0');
 }
 
+/* Of ten frameworks that refuse, one that has tensor parallelism speaks, and the others are counted. */
+static void a_refusal_by_all_is_not_one_framework_s_alone(void **state) {
+  struct spp_search_options options;
+  struct spp_search_result result;
+  struct spp_diag diag;
+  (void)state;
+  jobs_options("qwen2.5-7b", "h100-80gb", 12, 32768, &options);
+  options.fixed.tp = 3; /* divides the GPUs, and not the 28 heads */
+  expect_status(spp_search(&options, &result, &diag), SPP_ERR_USAGE, &diag);
+  expect_has(diag.what, "28");
+  expect_has(diag.what, "other frameworks cannot either");
+  bool has_tp = false;
+  for (int f = 0; f < options.framework_count; f++)
+    has_tp |= options.frameworks[f]->tp && strcmp(options.frameworks[f]->display, diag.where) == 0;
+  expect_true(has_tp);
+  options.spec.gpus = 8; /* not even that: no framework has cells */
+  expect_status(spp_search(&options, &result, &diag), SPP_ERR_USAGE, &diag);
+  expect_has(diag.what, "other frameworks cannot either");
+}
+
 /* 28 query heads: no framework runs Ulysses 8 (spplan degrees; formats of DeepSpeed, TE and ms-swift). */
 static void an_illegal_degree_names_the_rule(void **state) {
   struct spp_search_options options;
@@ -447,6 +467,7 @@ int main(void) {
       cmocka_unit_test(more_memory_never_makes_the_best_slower),
       cmocka_unit_test(fixed_fields_are_kept),
       cmocka_unit_test(degrees_that_make_no_layout_are_a_usage_error),
+      cmocka_unit_test(a_refusal_by_all_is_not_one_framework_s_alone),
       cmocka_unit_test(an_illegal_degree_names_the_rule),
       cmocka_unit_test(a_hopeless_job_says_how_far_off_it_is),
       cmocka_unit_test(a_rejection_counts_and_shows_one_example),
