@@ -59,7 +59,8 @@ static const char *suite_word(int i, int *value) {
 #define PAGES     (SPP_CMD_TUI | SPP_CMD_REPORT) /* no text, JSON or CSV */
 #define ANSWERING ((MODELLED & ~PAGES) | SPP_CMD_LIST | SPP_CMD_ACCURACY | RANKED)
 
-#define WITH_FAILURES (SPP_CMD_PLAN | SPP_CMD_PREDICT | SPP_CMD_SWEEP | SPP_CMD_COMPARE)
+/* A run of many steps: what an epoch and failures make of it. */
+#define RUNS_ON (SPP_CMD_PLAN | SPP_CMD_PREDICT | SPP_CMD_SWEEP | SPP_CMD_COMPARE)
 
 #define AT(field) .offset = offsetof(struct spp_args, field)
 #define JOB       .commands = MODELLED, .group = SPP_GROUP_OPT_JOB
@@ -100,15 +101,15 @@ const struct spp_option spp_options[] = {
      .help =
          "what one GPU costs an hour (default: a list price); one for each type of --gpu, or one for all"},
     {"mtbf", 0, .type.kind = SPP_KIND_SECONDS, .type.real_min = 1, .type.real_max = 1e12, .arg = "TIME",
-     AT(mtbf_s), .commands = WITH_FAILURES, .group = SPP_GROUP_OPT_HARDWARE, .key = "mtbf_s",
+     AT(mtbf_s), .commands = RUNS_ON, .group = SPP_GROUP_OPT_HARDWARE, .key = "mtbf_s",
      .help =
          "mean time between failures of one GPU, such as 50000h: expected goodput and checkpoint interval"},
     {"checkpoint-rate", 0, .type.kind = SPP_KIND_RATE, .type.real_min = 1e3, .type.real_max = 1e15,
-     .arg = "RATE", AT(checkpoint_bytes_per_s), .commands = WITH_FAILURES, .group = SPP_GROUP_OPT_HARDWARE,
+     .arg = "RATE", AT(checkpoint_bytes_per_s), .commands = RUNS_ON, .group = SPP_GROUP_OPT_HARDWARE,
      .key = "checkpoint_bytes_per_s",
      .help = "what one node writes of a checkpoint, such as 2GB/s (default: 1GB/s)"},
     {"restart-time", 0, .type.kind = SPP_KIND_SECONDS, .type.real_max = 1e9, .arg = "TIME", AT(restart_s),
-     .commands = WITH_FAILURES, .group = SPP_GROUP_OPT_HARDWARE, .key = "restart_s",
+     .commands = RUNS_ON, .group = SPP_GROUP_OPT_HARDWARE, .key = "restart_s",
      .help = "from a failure to the reading of the checkpoint (default: 10min)"},
     {"framework", 'f', TEXT, .arg = "NAME", AT(framework), JOB, .source = SPP_VALUES_FRAMEWORK,
      .key = "framework",
@@ -122,10 +123,10 @@ const struct spp_option spp_options[] = {
      .help = "N images of this size in each sequence (vision models)"},
     SPP_SETTINGS_VISION(SETTING),
     {"dataset-tokens", 0, SPP_TOKENS(INT64_C(1) << 50), .arg = "TOKENS", AT(dataset_tokens),
-     .commands = SPP_CMD_PLAN | SPP_CMD_PREDICT, .group = SPP_GROUP_OPT_DATA, .key = "dataset_tokens",
+     .commands = RUNS_ON, .group = SPP_GROUP_OPT_DATA, .key = "dataset_tokens",
      .help = "tokens of the data set: the time of one epoch is printed"},
     {"dataset-samples", 0, SPP_COUNT(1, INT64_C(1) << 50), .arg = "N", AT(dataset_samples),
-     .commands = SPP_CMD_PLAN | SPP_CMD_PREDICT, .group = SPP_GROUP_OPT_DATA, .key = "dataset_samples",
+     .commands = RUNS_ON, .group = SPP_GROUP_OPT_DATA, .key = "dataset_samples",
      .help = "the same, in sequences"},
     SPP_SETTINGS_LAYOUT(SETTING),
     SPP_SETTINGS_CHOICES(SETTING),

@@ -138,6 +138,14 @@ static double network_s(const struct spp_cluster *cluster, const struct spp_cali
   return slowest;
 }
 
+/* A gather's ring visits every rank, n - 1 steps of which k - 1 cross the network (NVIDIA/nccl
+ * src/graph/tuning.cc: nsteps and nInterSteps): the steps inside the other nodes, beside those of one. */
+static double ring_detour_s(const struct spp_calib *calib, enum spp_collective op,
+                            const struct spp_placement *p) {
+  const struct spp_collective_fit *fit = p->fast ? &calib->link[op] : &calib->pcie[op];
+  return fit->a1_s * (double)((p->local - 1) * (p->domains - 1));
+}
+
 double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
                         const struct spp_calib *calib, enum spp_collective op, int64_t ranks, int64_t stride,
                         double sent_bytes) {
@@ -148,6 +156,7 @@ double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *clu
   if (p.domains <= 1) return inside_s(gpu, cluster, calib, op, &p, sent_bytes);
   if (op == SPP_ALL_TO_ALL) inside_bytes *= (double)(p.local - 1) / (double)(ranks - 1);
   inside = op == SPP_SEND_RECV ? 0 : inside_s(gpu, cluster, calib, op, &p, inside_bytes);
+  if (op == SPP_ALL_GATHER || op == SPP_REDUCE_SCATTER) inside += ring_detour_s(calib, op, &p);
   /* The links inside work at once with the network, on other parts of the tensor. */
   return network_latency_s(cluster, calib, op, &p, stride) +
          larger(inside, network_s(cluster, calib, op, &p, stride, sent_bytes));

@@ -27,12 +27,13 @@ static enum spp_collective hop_kind(const struct spp_job *job, const struct spp_
   return p.domains <= 1 && !p.fast ? SPP_ALL_GATHER : SPP_SEND_RECV;
 }
 
-/* Frameworks cut the states into pieces: one layer at a time when weights are sharded, buckets of gradients
- * otherwise. */
+/* Frameworks cut the states into pieces: one layer at a time when weights are sharded, by unit where
+ * gradients are (PyTorch FSDP), buckets of gradients otherwise. */
 static double state_pieces(const struct spp_timing_context *c, const struct spp_comm_op *op, double layers) {
   const struct spp_framework *f = c->job->framework;
   double elements = (double)op->message_bytes / (double)c->g->element_bytes;
   if (f->states[c->layout->zero].shard_weights) return layers + 1;
+  if (op->messages > 1) return (double)op->messages;
   if (f->reduce_bucket_elements <= 0) return 1;
   return spp_most(1, elements / (double)f->reduce_bucket_elements);
 }

@@ -31,7 +31,7 @@ static const struct {
     {"predict " JOB "--sp 4 --zero 3 --recompute full --explain memory", "predict", 0},
     {"predict " JOB "--sp 4 --zero 3 --mtbf 50000h --dataset-tokens 100m", "predict", 0},
     {"compare " JOB "--mtbf 50000h --checkpoint-rate 2GB/s --restart-time 5min", "compare", 0},
-    {"sweep --model qwen7b --seq 8k --vary gpus=8,1024 --mtbf 50000h -f megatron-lm", "sweep", 0},
+    {"sweep --model qwen7b --seq 8k --vary gpus=8,1024 --mtbf 50000h -f megatron-lm --dataset-samples 100000", "sweep", 0},
     {"predict " JOB "--sp 8", "predict", 2},
     {"predict " JOB "--tp 3 --framework megatron-lm", "predict", 2},
     {"predict --model qwen2.5-vl-7b --seq 32k --gpus 8 --sp 4 --image 1024x1024x4", "predict", 0},

@@ -207,6 +207,24 @@ static void slow_pairs_slow_every_operation(void **state) {
   }
 }
 
+/* A gather over 64 nodes of 8 takes 63 steps between nodes and 64 x 7 inside them, one in a node 7. The bytes
+ * take the same time with and without the wait of a step. */
+static void a_ring_waits_at_every_rank(void **state) {
+  struct spp_gpu gpu = h100_gpu();
+  struct spp_cluster cluster = switched_cluster(50e9, true);
+  struct spp_calib calib = ideal_calib(), waiting;
+  (void)state;
+  waiting = calib;
+  waiting.link[SPP_ALL_GATHER].a1_s = 1e-6;
+  expect_rel(spp_collective_s(&gpu, &cluster, &waiting, SPP_ALL_GATHER, 8, 1, 1e6) -
+                 spp_collective_s(&gpu, &cluster, &calib, SPP_ALL_GATHER, 8, 1, 1e6),
+             7e-6, 1e-9);
+  cluster.nic_bytes_per_s_per_gpu = 1e12; /* the part inside sets the pace */
+  expect_rel(spp_collective_s(&gpu, &cluster, &waiting, SPP_ALL_GATHER, 512, 1, 1e6) -
+                 spp_collective_s(&gpu, &cluster, &calib, SPP_ALL_GATHER, 512, 1, 1e6),
+             448e-6, 1e-6);
+}
+
 /* ---- pods ---- */
 
 static struct spp_cluster podded(int64_t gpus, double oversubscription) {
@@ -291,6 +309,7 @@ static void a_far_unit_takes_longer_to_reach(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_ring_waits_at_every_rank),
       cmocka_unit_test(full_bisection_between_pods_is_a_flat_network),
       cmocka_unit_test(a_thin_spine_costs_what_crosses_it),
       cmocka_unit_test(a_thinner_spine_is_never_faster),
