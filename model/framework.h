@@ -172,6 +172,7 @@ struct spp_framework {
   bool pad_tp;
   enum spp_pad_scope pad_scope;
   enum spp_stage_split stage_split;
+  bool recompute_by_layers; /* full recompute of the first n layers of a stage, the others not at all */
   bool stage_uneven; /* takes numbers of layers for the first and the last stage */
   bool stage_outer_if_uneven; /* embedding and head count as one layer each when the layers do not divide */
   int64_t stage_outer_layers; /* layers that embedding and head each count for when layers are split over stages */

@@ -98,6 +98,7 @@ static const struct field fields[] = {
     WORD(pad_scope, PAD_SCOPE),
     WORD(stage_split, STAGE_SPLIT),
     {"stage_uneven", KIND_BOOL, AT(stage_uneven), 0, true},
+    {"recompute_by_layers", KIND_BOOL, AT(recompute_by_layers), 0, true},
     {"stage_outer_if_uneven", KIND_BOOL, AT(stage_outer_if_uneven), 0, true},
     I64(stage_outer_layers),
     WORD(kernels, KERNELS),

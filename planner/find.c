@@ -119,6 +119,7 @@ static void longest_of_cell(const struct spp_space *space, const struct spp_cell
   spp_walk_begin(&walk, space, cell);
   while (spp_walk_next(&walk)) {
     if (walk.number == seen && walk.micro + 1 < walk.choices.micro_batch_count) continue;
+    if (spp_walk_by_layers(&walk)) continue; /* full recompute reaches at least as far */
     struct spp_job job = *walk.job;
     int64_t unit = seq_unit(&job, &walk.layout);
     if (unit == 0) continue;
@@ -135,7 +136,7 @@ static void largest_of_cell(const struct spp_space *space, const struct spp_cell
   int seen = -1;
   spp_walk_begin(&walk, space, cell);
   while (spp_walk_next(&walk)) {
-    if (walk.number == seen) continue;
+    if (walk.number == seen || spp_walk_by_layers(&walk)) continue;
     seen = walk.number;
     struct spp_job job = *walk.job;
     improve(&question, &job, &walk.layout, cell->dp, best);
@@ -178,6 +179,7 @@ static enum spp_status anything_fits(const struct spp_search_options *options, b
     spp_walk_begin(&walk, space, &space->cells[hunt->order[n].cell]);
     while (!*fits && spp_walk_next(&walk)) {
       if (walk.number == seen && walk.micro + 1 < walk.choices.micro_batch_count) continue;
+      if (spp_walk_by_layers(&walk)) continue;
       enum verdict verdict = judge(walk.job, &walk.layout, &rule);
       if (verdict != RULE) seen = walk.number;
       *fits = verdict == FITS;

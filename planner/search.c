@@ -140,6 +140,9 @@ const struct spp_job *spp_hunt_layout(const struct spp_hunt *hunt, const struct 
   spp_walk_begin(&walk, space, &space->cells[place->cell]);
   spp_walk_seek(&walk, place->number, place->micro);
   *layout = walk.layout;
+  if (spp_walk_by_layers(&walk))
+    layout->recompute_layers =
+        spp_max64(1, spp_fewest_layers(walk.job, &walk.layout, hunt->options->min_fit));
   return walk.job;
 }
 

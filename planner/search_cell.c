@@ -127,7 +127,7 @@ static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, c
  *
  * fits_plain: offload is a remedy. Where the layout safely fits without, it is no part of the space (unless
  * the objective is memory, or the user fixed it), pruned or exhaustive. */
-enum { MAX_BLOCK = SPP_RECOMPUTE_COUNT * SPP_MAX_PIPES * SPP_LOSS_CHOICE_COUNT * SPP_MAX_MICRO_BATCHES };
+enum { MAX_BLOCK = SPP_MAX_RECOMPUTES * SPP_MAX_PIPES * SPP_LOSS_CHOICE_COUNT * SPP_MAX_MICRO_BATCHES };
 struct lessons {
   int block, plain_block;
   int64_t bytes[MAX_BLOCK];
@@ -282,6 +282,51 @@ static void evaluate(struct pass *p, const struct spp_place *place) {
   if (fits) note_fit(p->hunt, walk, place, &memory, risky, &time, p->tally);
 }
 
+/* The most bytes that may be as likely to fit as asked. */
+static int64_t most_likely_bytes(const struct pass *p, const struct spp_place *place) {
+  return spp_min64(p->hunt->risky_bytes[place->framework], capacity_of(p->walk.job));
+}
+
+/* Is there no need to recompute any layer? Known where that layout has been evaluated before in this block,
+ * or is known to take too much. */
+static bool needs_no_layers(const struct pass *p, const struct spp_place *place) {
+  const struct spp_walk *walk = &p->walk;
+  int none = walk->choices.recompute_count - 2;
+  if (walk->choices.recomputes[none] != SPP_RECOMPUTE_NONE) return false;
+  none = slot(walk, none, walk->variant.pipe, walk->micro);
+  if (p->lessons.fits_plain[none]) return true;
+  if (p->lessons.bytes[none] > most_likely_bytes(p, place)) return false;
+  struct spp_layout layout = walk->layout;
+  layout.recompute = SPP_RECOMPUTE_NONE;
+  layout.recompute_layers = SPP_UNSET;
+  return spp_layout_likely(walk->job, &layout, p->hunt->options->min_fit);
+}
+
+/* Full recompute of the fewest layers that are likely to fit. Its time is bounded by no recompute, its bytes
+ * by recompute of every layer, which comes first in the block. Where that takes no layer, or every one, it is
+ * another variant: then this one adds nothing. The evaluator keeps parts by variant, and here each
+ * micro-batch has a number of its own: the plain prediction is asked. */
+static void evaluate_by_layers(struct pass *p, const struct spp_place *place) {
+  const struct spp_walk *walk = &p->walk;
+  const struct spp_search_options *options = p->hunt->options;
+  bool comparable = walk->layout.grad_accum > 1 || walk->layout.pp > 1; /* as in least_bytes */
+  int64_t least = comparable ? p->lessons.bytes[slot(walk, 0, walk->variant.pipe, walk->micro)] : 0;
+  if (!options->exhaustive &&
+      (least > most_likely_bytes(p, place) || hopeless(p->hunt, walk, place, least, false))) {
+    p->tally->pruned++;
+    return;
+  }
+  struct spp_layout layout = walk->layout;
+  struct spp_prediction prediction;
+  p->tally->evaluated++;
+  if (needs_no_layers(p, place)) return;
+  layout.recompute_layers = spp_fewest_layers(walk->job, &walk->layout, options->min_fit);
+  if (layout.recompute_layers == 0) return;
+  spp_predict(walk->job, &layout, NULL, &prediction);
+  struct spp_candidate candidate = spp_candidate_of(options, walk->job, &layout, &prediction, place);
+  add_candidate(p->tally, &candidate);
+}
+
 void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_evaluator *evaluator,
                      struct spp_tally *tally) {
   const struct spp_space *space = &hunt->spaces[framework];
@@ -304,6 +349,9 @@ void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struc
     }
     tally->layouts++;
     tally->framework_layouts[framework]++;
-    evaluate(&p, &place);
+    if (spp_walk_by_layers(&p.walk))
+      evaluate_by_layers(&p, &place);
+    else
+      evaluate(&p, &place);
   }
 }

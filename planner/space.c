@@ -344,11 +344,18 @@ static void choose_rest(const struct spp_space *space, const struct spp_cell *ce
   }
   for (int r = SPP_RECOMPUTE_COUNT - 1; r >= 0; r--) {
     bool offered = infer ? r == SPP_RECOMPUTE_NONE : framework->recomputes[r];
-    if (fixed->recompute == SPP_UNSET ? offered : fixed->recompute == r)
-      choices->recomputes[choices->recompute_count++] = (enum spp_recompute)r;
+    if (fixed->recompute == SPP_UNSET ? !offered : fixed->recompute != r) continue;
+    choices->by_layers[choices->recompute_count] = false;
+    choices->recomputes[choices->recompute_count++] = (enum spp_recompute)r;
   }
+  if (choices->recompute_count == 0) choices->by_layers[0] = false;
   if (choices->recompute_count == 0)
     choices->recomputes[choices->recompute_count++] = framework->recompute_default;
+  if (!framework->recompute_by_layers || choices->recomputes[0] != SPP_RECOMPUTE_FULL ||
+      fixed->recompute_layers != SPP_UNSET || space->jobs[0].arch->layers < 2 * cell->pp)
+    return;
+  choices->by_layers[choices->recompute_count] = true;
+  choices->recomputes[choices->recompute_count++] = SPP_RECOMPUTE_FULL;
 }
 
 /* Loss choices that take the same path under this cell are one. */
@@ -442,7 +449,7 @@ void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell
       .dp_replicate = choices->shardings[variant->sharding].dp_replicate,
       .recompute = recompute,
       .recompute_modules = recompute == SPP_RECOMPUTE_SELECTIVE ? framework->selective_modules : 0,
-      .recompute_layers = fixed->recompute_layers,
+      .recompute_layers = choices->by_layers[variant->recompute] ? 1 : fixed->recompute_layers,
       .recompute_unit = fixed->recompute_unit == SPP_UNSET ? 1 : fixed->recompute_unit,
       .offload = choices->offloads[variant->offload],
       .schedule = choices->pipes[variant->pipe].schedule,
@@ -495,6 +502,12 @@ int spp_walk_rule(struct spp_walk *walk) {
   return rule;
 }
 
+/* A number of layers counts per chunk where a stage has several (Megatron's block method), and with offload
+ * there are simpler ways to save: neither is searched. */
+static bool beyond_layers(const struct spp_choices *choices, const struct spp_variant *variant) {
+  return choices->pipes[variant->pipe].vpp > 1 || choices->offloads[variant->offload] != SPP_OFFLOAD_NONE;
+}
+
 bool spp_walk_next(struct spp_walk *walk) {
   if (walk->number >= 0 && walk->micro + 1 < walk->choices.micro_batch_count) {
     enter_micro_batch(walk, walk->micro + 1);
@@ -503,10 +516,55 @@ bool spp_walk_next(struct spp_walk *walk) {
   for (int number = walk->number + 1; number < walk->count; number++) {
     struct spp_variant variant = spp_choices_variant(&walk->choices, number);
     if (spp_choices_redundant(&walk->choices, &variant)) continue;
+    if (walk->choices.by_layers[variant.recompute] && beyond_layers(&walk->choices, &variant)) continue;
     enter_variant(walk, number);
     return true;
   }
   return false;
+}
+
+bool spp_walk_by_layers(const struct spp_walk *walk) {
+  return walk->choices.by_layers[walk->variant.recompute];
+}
+
+bool spp_layout_likely(const struct spp_job *job, const struct spp_layout *layout, double likely) {
+  struct spp_geometry geometry;
+  struct spp_memory memory;
+  spp_geometry_resolve(job, layout, &geometry);
+  spp_memory_predict(job, layout, &geometry, NULL, &memory);
+  return memory.fits && memory.fit_probability >= likely;
+}
+
+static bool likely_with(const struct spp_job *job, struct spp_layout *layout, int64_t layers, double likely) {
+  layout->recompute_layers = layers;
+  return spp_layout_likely(job, layout, likely);
+}
+
+/* Layers of the fullest stage. */
+static int64_t most_layers(const struct spp_job *job, const struct spp_layout *layout) {
+  struct spp_geometry geometry;
+  struct spp_stage stage;
+  int64_t most = 0;
+  spp_geometry_resolve(job, layout, &geometry);
+  for (int64_t i = 0; i < layout->pp; i++) {
+    spp_stage_resolve(job, layout, &geometry, i, &stage);
+    most = spp_max64(most, stage.layers);
+  }
+  return most;
+}
+
+int64_t spp_fewest_layers(const struct spp_job *job, const struct spp_layout *layout, double likely) {
+  struct spp_layout with = *layout;
+  int64_t low = 0, high = most_layers(job, layout) - 1; /* high is enough, low is not */
+  if (high < 1 || !likely_with(job, &with, high, likely)) return 0;
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    if (likely_with(job, &with, middle, likely))
+      high = middle;
+    else
+      low = middle;
+  }
+  return high;
 }
 
 void spp_walk_seek(struct spp_walk *walk, int number, int micro) {
@@ -523,7 +581,8 @@ int spp_layout_complexity(const struct spp_job *job, const struct spp_layout *la
   static const int schedules[SPP_SCHEDULE_COUNT] = {0, 2, 1, 3, 4};
   int64_t holders = layout->dp * (job->framework->dp_shard_includes_sp ? spp_layout_sp(layout) : 1);
   return (holders == 1 ? layout->zero : 0) + offloads[layout->offload] + recomputes[layout->recompute] +
-         kinds[layout->sp_kind] + (layout->pp > 1 ? 7 + schedules[layout->schedule] : 0) +
+         (layout->recompute_layers != SPP_UNSET) + kinds[layout->sp_kind] +
+         (layout->pp > 1 ? 7 + schedules[layout->schedule] : 0) +
          (layout->tp > 1 ? 5 - layout->megatron_sp : 0) + (layout->ep > 1) +
          (layout->dp_replicate > 1 ? 2 : 0) + (job->loss != job->framework->loss_default);
 }

@@ -11,7 +11,13 @@
 #include "model/evaluator.h"
 #include "model/layout.h"
 
-enum { SPP_MAX_DIVISORS = 256, SPP_MAX_PIPES = 40, SPP_MAX_SHARDINGS = 96, SPP_MAX_MICRO_BATCHES = 48 };
+enum {
+  SPP_MAX_DIVISORS = 256,
+  SPP_MAX_PIPES = 40,
+  SPP_MAX_SHARDINGS = 96,
+  SPP_MAX_MICRO_BATCHES = 48,
+  SPP_MAX_RECOMPUTES = SPP_RECOMPUTE_COUNT + 1
+};
 
 /* How the GPUs are divided. */
 struct spp_cell {
@@ -40,9 +46,10 @@ struct spp_choices {
     bool twin; /* keeps its states in the same types as an earlier stage of the list */
   } shardings[SPP_MAX_SHARDINGS];
   enum spp_offload offloads[SPP_OFFLOAD_COUNT];
-  enum spp_recompute recomputes[SPP_RECOMPUTE_COUNT]; /* most recompute first */
-  int losses[SPP_LOSS_CHOICE_COUNT];                  /* indices of jobs; those of one loss path count once */
-  int64_t micro_batches[SPP_MAX_MICRO_BATCHES];       /* ascending */
+  enum spp_recompute recomputes[SPP_MAX_RECOMPUTES]; /* most recompute first, by layers last */
+  bool by_layers[SPP_MAX_RECOMPUTES]; /* full recompute of the fewest layers that fit; spp_fewest_layers */
+  int losses[SPP_LOSS_CHOICE_COUNT];  /* indices of jobs; those of one loss path count once */
+  int64_t micro_batches[SPP_MAX_MICRO_BATCHES]; /* ascending */
   int pipe_count, megatron_sp_count, sharding_count, offload_count, recompute_count, loss_count,
       micro_batch_count;
   bool one_holder; /* a single rank holds the dense states: sharding stages differ only in the types they
@@ -91,6 +98,13 @@ void spp_walk_begin(struct spp_walk *walk, const struct spp_space *space, const 
 bool spp_walk_next(struct spp_walk *walk);
 /* spp_rules_first() of the current layout. What does not look at the batch is asked once per variant. */
 int spp_walk_rule(struct spp_walk *walk);
+/* The layout recomputes a number of layers that is still to be chosen: recompute_layers is 1, the least. */
+bool spp_walk_by_layers(const struct spp_walk *walk);
+/* Fewest recomputed layers of a stage with which the layout is at least `likely` to fit, up to one less than
+ * all; 0 = none are enough. Memory never grows with them. */
+int64_t spp_fewest_layers(const struct spp_job *job, const struct spp_layout *layout, double likely);
+/* The layout fits, and with at least this likelihood. */
+bool spp_layout_likely(const struct spp_job *job, const struct spp_layout *layout, double likely);
 /* Go straight to a layout seen before. */
 void spp_walk_seek(struct spp_walk *walk, int number, int micro);
 

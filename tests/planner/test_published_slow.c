@@ -59,7 +59,8 @@ static void stand(const struct spp_run *run, const struct spp_plan *plan, struct
     spp_walk_begin(&walk, &space, &space.cells[c]);
     while (spp_walk_next(&walk)) {
       struct spp_prediction p;
-      if (walk.layout.offload != SPP_OFFLOAD_NONE || spp_walk_rule(&walk) >= 0) continue;
+      if (walk.layout.offload != SPP_OFFLOAD_NONE || spp_walk_by_layers(&walk) || spp_walk_rule(&walk) >= 0)
+        continue;
       spp_geometry_resolve(walk.job, &walk.layout, &p.geometry);
       spp_memory_predict(walk.job, &walk.layout, &p.geometry, NULL, &p.memory);
       if (!fits(&p.memory)) continue;

@@ -203,6 +203,49 @@ static void one_gpu_takes_the_simplest_of_equal_layouts(void **state) {
   expect_note("%s", "");
 }
 
+/* ---- some layers recomputed ---- */
+
+static bool likely_with(const struct spp_search_options *options, const struct spp_plan *plan,
+                        int64_t layers) {
+  struct spp_plan other = *plan;
+  other.layout.recompute_layers = layers;
+  spp_predict(&other.job, &other.layout, NULL, &other.prediction);
+  return fits(&other) && !risky(options, &other);
+}
+
+static void no_more_layers_are_recomputed_than_must_be(void **state) {
+  const struct spp_framework *framework = jobs_framework("megatron-lm");
+  static const int64_t seqs[] = {8192, 16384, 32768, 65536};
+  int found = 0;
+  (void)state;
+  for (size_t i = 0; i < sizeof seqs / sizeof *seqs; i++) {
+    struct spp_search_options options;
+    struct spp_search_result result;
+    struct spp_diag diag;
+    jobs_options("llama3.1-8b", "h100-80gb", 4, seqs[i], &options);
+    options.frameworks = &framework;
+    options.framework_count = 1;
+    options.fixed.recompute = SPP_RECOMPUTE_FULL;
+    options.min_fit = 0.8;
+    options.top = 40;
+    expect_status(spp_search(&options, &result, &diag), SPP_OK, &diag);
+    for (int p = 0; p < result.count; p++) {
+      const struct spp_plan *plan = &result.plans[p];
+      if (plan->layout.recompute_layers == SPP_UNSET) continue;
+      found++;
+      expect_true(likely_with(&options, plan, plan->layout.recompute_layers));
+      if (plan->layout.recompute_layers > 1)
+        expect_false(likely_with(&options, plan, plan->layout.recompute_layers - 1));
+      struct spp_plan all = *plan;
+      all.layout.recompute_layers = SPP_UNSET;
+      spp_predict(&all.job, &all.layout, NULL, &all.prediction);
+      expect_true(all.prediction.time.step_s >= plan->prediction.time.step_s);
+    }
+    spp_search_free(&result);
+  }
+  expect_true(found > 0);
+}
+
 /* ---- random jobs ---- */
 
 static uint64_t random_state;
@@ -461,6 +504,7 @@ int main(void) {
       cmocka_unit_test(a_fast_plan_that_may_not_fit_stands_behind_the_likely_ones),
       cmocka_unit_test(likelihood_falls_as_bytes_grow),
       cmocka_unit_test(one_gpu_takes_the_simplest_of_equal_layouts),
+      cmocka_unit_test(no_more_layers_are_recomputed_than_must_be),
       cmocka_unit_test(pruning_changes_no_answer_on_two_hundred_random_jobs),
       cmocka_unit_test(four_threads_find_what_one_finds),
       cmocka_unit_test(the_order_of_frameworks_only_breaks_ties),

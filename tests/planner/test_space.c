@@ -20,8 +20,8 @@ static bool same_layout(const struct spp_layout *a, const struct spp_layout *b) 
   return a->tp == b->tp && a->pp == b->pp && a->vpp == b->vpp && a->dp == b->dp && a->ep == b->ep &&
          a->etp == b->etp && a->ulysses == b->ulysses && a->ring == b->ring && a->sp_kind == b->sp_kind &&
          a->megatron_sp == b->megatron_sp && a->zero == b->zero && a->dp_replicate == b->dp_replicate &&
-         a->recompute == b->recompute && a->offload == b->offload && a->schedule == b->schedule &&
-         a->micro_batch == b->micro_batch;
+         a->recompute == b->recompute && a->recompute_layers == b->recompute_layers &&
+         a->offload == b->offload && a->schedule == b->schedule && a->micro_batch == b->micro_batch;
 }
 
 static bool same_cell(const struct spp_cell *a, const struct spp_cell *b) {
