@@ -26,32 +26,37 @@ struct loop {
 };
 
 /* A handler can reach nothing but this. */
-static volatile sig_atomic_t ended_by;
+static volatile sig_atomic_t ended_by, stop_asked, was_continued;
 static volatile sig_atomic_t wake_fd = -1;
 
-static void end_soon(int signal_number) {
+static void note_signal(int signal_number) {
   int error = errno;
-  ended_by = signal_number;
-  if (write((int)wake_fd, "", 1) < 0) ended_by = signal_number;
+  if (signal_number == SIGTSTP)
+    stop_asked = 1;
+  else if (signal_number == SIGCONT)
+    was_continued = 1;
+  else
+    ended_by = signal_number;
+  if (write((int)wake_fd, "", 1) < 0) errno = error;
   errno = error;
 }
 
-static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-enum { ENDING_COUNT = (int)(sizeof ending_signals / sizeof ending_signals[0]) };
+static const int caught_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT};
+enum { CAUGHT_COUNT = (int)(sizeof caught_signals / sizeof caught_signals[0]) };
 
 static void catch_signals(int fd, struct sigaction *before) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   sigemptyset(&action.sa_mask);
-  action.sa_handler = end_soon;
+  action.sa_handler = note_signal;
   wake_fd = fd;
-  ended_by = 0;
-  for (int i = 0; i < ENDING_COUNT; i++)
-    sigaction(ending_signals[i], &action, &before[i]);
+  ended_by = stop_asked = was_continued = 0;
+  for (int i = 0; i < CAUGHT_COUNT; i++)
+    sigaction(caught_signals[i], &action, &before[i]);
 }
 static void release_signals(const struct sigaction *before) {
-  for (int i = 0; i < ENDING_COUNT; i++)
-    sigaction(ending_signals[i], &before[i], NULL);
+  for (int i = 0; i < CAUGHT_COUNT; i++)
+    sigaction(caught_signals[i], &before[i], NULL);
   wake_fd = -1;
 }
 
@@ -84,6 +89,7 @@ static void carry_out(struct loop *loop, unsigned effects) {
   if (effects & SPP_EFFECT_SUSPEND) {
     struct spp_event resize = {.kind = SPP_EVENT_RESIZE};
     spp_terminal_suspend();
+    stop_asked = was_continued = 0;
     spp_terminal_size(&resize.rows, &resize.cols);
     spp_app_handle(app, &resize);
   }
@@ -137,10 +143,20 @@ static bool wait(struct loop *loop) {
   return !(fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) || (fds[0].revents & POLLIN);
 }
 
+/* Stopped by somebody else's hand, or continued after that: the shell may have used the terminal. */
+static void heed_job_control(struct loop *loop) {
+  if (stop_asked) carry_out(loop, SPP_EFFECT_SUSPEND | SPP_EFFECT_REPAINT | SPP_EFFECT_DRAW);
+  if (!was_continued) return;
+  was_continued = 0;
+  spp_terminal_resume();
+  carry_out(loop, SPP_EFFECT_REPAINT | SPP_EFFECT_DRAW);
+}
+
 static enum spp_status turn(struct loop *loop, struct spp_diag *diag) {
   struct spp_event event;
   enum spp_status status;
   while (!loop->quit && !ended_by) {
+    heed_job_control(loop);
     while (!loop->quit && spp_terminal_event(&event))
       handle(loop, &event);
     take_answer(loop);
@@ -177,7 +193,7 @@ static enum spp_status run(struct loop *loop, const char *greeting, struct spp_d
 
 enum spp_status spp_tui_run(const struct spp_tui_host *host, const struct spp_terminal_options *options,
                             const struct spp_words *words, const char *greeting, struct spp_diag *diag) {
-  struct sigaction before[ENDING_COUNT];
+  struct sigaction before[CAUGHT_COUNT];
   struct loop *loop = calloc(1, sizeof *loop);
   if (!loop) return spp_diag_oom(diag);
   loop->host = host;

@@ -40,7 +40,7 @@ static const struct look looks[SPP_INK_COUNT] = {
 /* What curses itself keeps as one terminal of the process; there is no second. */
 static struct {
   SCREEN *screen;
-  bool color;
+  bool color, at_exit;
 } terminal;
 
 /* ---- faults ---- */
@@ -68,13 +68,22 @@ static void restore_and_die(int signal_number) {
   raise(signal_number);
 }
 
+/* The handler has a stack of its own: the fault may be that there is none left. */
 static void guard(bool on) {
+  static char stack[1 << 16];
   struct sigaction action;
+  stack_t own = {.ss_sp = stack, .ss_size = sizeof stack, .ss_flags = on ? 0 : SS_DISABLE};
   memset(&action, 0, sizeof action);
   sigemptyset(&action.sa_mask);
   action.sa_handler = on ? restore_and_die : SIG_DFL;
+  action.sa_flags = sigaltstack(&own, NULL) == 0 ? SA_ONSTACK : 0;
   for (int i = 0; i < FATAL_COUNT; i++)
     sigaction(fatal_signals[i], &action, NULL);
+}
+
+/* Somebody called exit() below us. */
+static void close_at_exit(void) {
+  if (saved.active) spp_terminal_close();
 }
 
 /* ---- opening and closing ---- */
@@ -98,6 +107,7 @@ enum spp_status spp_terminal_open(const struct spp_terminal_options *options, st
   set_term(terminal.screen);
   saved.active = modes;
   guard(true);
+  if (!terminal.at_exit) terminal.at_exit = atexit(close_at_exit) == 0;
   raw(); /* ^C, ^Z come as keys: the terminal is restored before they act */
   noecho();
   nonl();
@@ -126,14 +136,24 @@ void spp_terminal_size(int *rows, int *cols) {
   getmaxyx(stdscr, *rows, *cols);
 }
 
-void spp_terminal_suspend(void) {
-  def_prog_mode();
-  endwin();
-  saved.active = 0;
-  raise(SIGTSTP); /* stops here until the shell continues us */
+void spp_terminal_resume(void) {
   saved.active = 1;
   reset_prog_mode();
   refresh();
+}
+
+void spp_terminal_suspend(void) {
+  struct sigaction stop, before;
+  memset(&stop, 0, sizeof stop);
+  sigemptyset(&stop.sa_mask);
+  stop.sa_handler = SIG_DFL;
+  def_prog_mode();
+  endwin();
+  saved.active = 0;
+  sigaction(SIGTSTP, &stop, &before);
+  raise(SIGTSTP); /* stops here until the shell continues us */
+  sigaction(SIGTSTP, &before, NULL);
+  spp_terminal_resume();
 }
 
 /* ---- output ---- */

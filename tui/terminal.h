@@ -23,5 +23,7 @@ void spp_terminal_show(const struct spp_screen *screen, bool all);
 bool spp_terminal_event(struct spp_event *event);
 /* Back to the shell until the process is continued. */
 void spp_terminal_suspend(void);
+/* Takes the terminal over again after the process was stopped from outside. */
+void spp_terminal_resume(void);
 
 #endif

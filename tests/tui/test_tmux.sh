@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The real program in a real terminal: start, edit the sequence, filter, resize, NO_COLOR, LC_ALL=C, signals, quit.
+# The real program in a real terminal: start, edit the sequence, filter, validate, resize, NO_COLOR, LC_ALL=C, every
+# signal that ends, stops or continues it, quit. However it ends, the terminal is as it was before.
 # Waits for a text with a deadline, never for a time. Skipped where tmux or the interface is absent.
 set -euo pipefail
 command -v tmux >/dev/null || { echo "tmux is not installed"; exit 77; }
@@ -91,9 +92,62 @@ if screen | LC_ALL=C grep -q '[^ -~]'; then fail "more than ASCII under LC_ALL=C
 kill -TERM "$(program)"
 wait_for "ended with 130"
 
-start 80 24 LC_ALL=C.UTF-8
-kill -SEGV "$(program)"
-wait_for "ended with 139"
+# The modes of the terminal and its screen are those before the program began.
+terminal_is_as_before() {
+  [ "$(tm display-message -p '#{alternate_on}#{mouse_any_flag}#{cursor_flag}')" = 001 ] ||
+    fail "$1: alternate screen, mouse, cursor are $(tm display-message -p '#{alternate_on}#{mouse_any_flag}#{cursor_flag}')"
+  rm -f "$work/after"
+  tm send-keys "stty -g >$work/noted; mv $work/noted $work/after" Enter
+  local end=$((SECONDS + 20))
+  until [ -s "$work/after" ]; do
+    [ $SECONDS -lt $end ] || fail "$1: the shell does not answer"
+    read -rt 0.05 <> <(:) || true
+  done
+  cmp -s "$work/before" "$work/after" || fail "$1: stty is $(cat "$work/after"), was $(cat "$work/before")"
+}
+# in_shell: an interactive shell with job control, in which the program is a job
+in_shell() {
+  tm kill-server 2>/dev/null || true
+  runs=$((runs + 1))
+  tm new-session -d -x 80 -y 24 "env LC_ALL=C.UTF-8 PS1='> ' bash --norc --noprofile -i"
+  wait_for ">"
+  tm send-keys "stty -g >$work/before; clear; echo rea''dy" Enter
+  wait_for "ready"
+  tm send-keys "'$SPPLAN' tui --model qwen2.5-7b --seq 32k --gpus 8 --gpu h100-80gb --framework ms-swift; echo ended with \$?" Enter
+  wait_for "layouts"
+}
+for signal in INT TERM HUP QUIT SEGV BUS FPE ILL ABRT; do
+  in_shell
+  kill -"$signal" "$(program)"
+  wait_for "ended with 1"
+  terminal_is_as_before "$signal"
+done
+for stop in key signal; do
+  in_shell
+  pid=$(program)
+  if [ $stop = key ]; then tm send-keys C-z; else kill -TSTP "$pid"; fi
+  wait_for "Stopped"
+  terminal_is_as_before "stopped by $stop"
+  tm send-keys "fg" Enter
+  wait_for "layouts"
+  tm send-keys ']'
+  wait_for "64k tokens"
+  tm send-keys q
+  wait_gone "Plans"
+  terminal_is_as_before "quit after $stop"
+done
+in_shell
+pid=$(program)
+kill -STOP "$pid"
+wait_for "Stopped"
+tm send-keys "clear; fg" Enter
+wait_for "layouts"
+tm send-keys v
+wait_for "0 FAILED"
+tm send-keys Escape q
+wait_gone "Plans"
+terminal_is_as_before "quit after SIGSTOP"
+tm kill-server
 "$SPPLAN" tui </dev/null >"$work/out" 2>"$work/err" && fail "a tui without a terminal" || rc=$?
 [ "$rc" = 2 ] || fail "exit $rc without a terminal"
 [ "$(wc -l <"$work/err")" = 1 ] && grep -q -- '--json' "$work/err" || fail "no hint without a terminal"
