@@ -305,7 +305,10 @@ void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout
   spp_comm_time_count(&c, (double)counted.layers, &comm);
   run_layers(&c, &model, NULL, &counted, &comm, &exposed, &pipeline, &layers);
   *shape = (struct spp_time_shape){
-      .stage = pipeline.slowest.index, .layers = pipeline.time.layers, .share = pipeline.share};
+      .stage = pipeline.slowest.index,
+      .layers = pipeline.time.layers,
+      .share = pipeline.share,
+      .wgrad_s = pipeline.time.wgrad_s};
   for (int pass = 0; pass < SPP_PASS_STEP; pass++) {
     shape->compute_s[pass] = pipeline.time.pass[pass].gemm_s + pipeline.time.pass[pass].memory_s;
     shape->attention_s[pass] = pipeline.time.pass[pass].attention_s;

@@ -29,6 +29,7 @@ struct spp_time_shape {
   double compute_s[SPP_PASS_STEP], attention_s[SPP_PASS_STEP];
   double
       host_wait_s[SPP_PASS_STEP]; /* device idle until the host has launched; of recompute: 0, in backward */
+  double wgrad_s; /* of compute_s[SPP_PASS_BACKWARD]: weight gradients, which a zero-bubble schedule moves */
 };
 void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout,
                       const struct spp_geometry *geometry, struct spp_time_shape *shape);

@@ -82,7 +82,10 @@ enum { TELLING = 2000 }; /* slices below this fraction of the step are drawn as 
 
 static const char *slice_colour(const struct spp_slice *s) {
   if (s->lane != SPP_LANE_SCHEDULE) return spp_svg_colour((int)s->lane);
-  return strcmp(s->what, "bubble") == 0 ? "#9a9a9a" : strcmp(s->what, "forward") == 0 ? "#0072b2" : "#e69f00";
+  return strcmp(s->what, "bubble") == 0     ? "#9a9a9a"
+         : strcmp(s->what, "forward") == 0  ? "#0072b2"
+         : strcmp(s->what, "backward") == 0 ? "#e69f00"
+                                            : "#009e73";
 }
 
 static void flush(const struct spp_timeline *t, const struct spp_slice *first, double end_s,
@@ -135,14 +138,15 @@ static bool has_lane(const struct spp_timeline *t, int process, int which) {
 }
 
 void spp_html_timeline(const struct spp_timeline *t, struct spp_str *out) {
-  static const char *const names[] = {"forward", "backward, with recompute", "bubble"};
-  static const char *const colours[] = {"#0072b2", "#e69f00", "#9a9a9a"};
+  static const char *const names[] = {"forward", "backward, with recompute", "bubble", "weight gradients"};
+  static const char *const colours[] = {"#0072b2", "#e69f00", "#9a9a9a", "#009e73"};
+  bool apart = t->order == SPP_ORDER_ZB_H1 || t->order == SPP_ORDER_ZB_H2;
   char label[64], seconds[32], text[160];
   for (int p = 0; p < t->process_count; p++) {
     snprintf(label, sizeof label, "pipeline rank %lld", (long long)t->process_stage[p]);
     lane(t, p, SPP_LANE_SCHEDULE, t->stages > 1 ? label : "micro-batches", out);
   }
-  spp_html_legend(out, names, colours, t->stages > 1 ? 3 : 2);
+  spp_html_legend(out, names, colours, apart ? 4 : t->stages > 1 ? 3 : 2);
   for (int which = SPP_LANE_SCHEDULE + 1; which < SPP_LANE_COUNT; which++)
     if (has_lane(t, t->slowest, which)) lane(t, t->slowest, which, spp_lane_name((enum spp_lane)which), out);
   snprintf(text, sizeof text, "0 to %s from left to right%s. Drawn from the prediction, not measured.",

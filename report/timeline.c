@@ -34,6 +34,7 @@ struct builder {
   const struct spp_time *time;
   struct spp_time_shape shape;
   struct pass pass[SPP_PASS_STEP]; /* one micro-batch of the slowest stage */
+  double weights_s;                /* weight gradients, where they are apart from the backward pass */
   struct spp_timeline *timeline;
   bool failed;
   /* of the task being drawn */
@@ -93,6 +94,13 @@ static void count_passes(struct builder *b) {
     const struct spp_comm_op *op = &b->comm->ops[i];
     if (in_passes(b, op)) b->pass[op->pass].exposed_s[op->group] += op->exposed_s * share_of(b, op) / m;
   }
+}
+/* A zero-bubble schedule runs them on their own. */
+static void part_weights(struct builder *b) {
+  struct pass *backward = &b->pass[SPP_PASS_BACKWARD];
+  double all = b->shape.compute_s[SPP_PASS_BACKWARD];
+  b->weights_s = all > 0 ? backward->compute_s * b->shape.wgrad_s / all : 0;
+  backward->compute_s -= b->weights_s;
 }
 static double pass_s(const struct pass *p) {
   double sum = p->compute_s + p->attention_s + p->host_s;
@@ -236,8 +244,23 @@ static void begin_task(struct builder *b, const struct spp_task *task, double sc
   }
 }
 
+static void add_weights(struct builder *b, const struct spp_task *task) {
+  static const enum spp_lane lanes[] = {SPP_LANE_SCHEDULE, SPP_LANE_COMPUTE};
+  for (int i = 0; i < 2; i++)
+    add(b, (struct spp_slice){.lane = lanes[i],
+                              .what = "weight gradients",
+                              .micro_batch = task->micro_batch,
+                              .layer = -1,
+                              .start_s = task->start_s,
+                              .dur_s = task->end_s - task->start_s});
+}
+
 static void add_task(struct builder *b, const struct spp_task *task, double scale, int64_t layers) {
   double at_s = task->start_s;
+  if (task->weights) {
+    add_weights(b, task);
+    return;
+  }
   begin_task(b, task, scale);
   add(b, (struct spp_slice){.lane = SPP_LANE_SCHEDULE,
                             .what = task->backward ? "backward" : "forward",
@@ -380,6 +403,8 @@ static void choose_processes(struct spp_timeline *t, int64_t pp, int64_t slowest
 
 static enum spp_order order_of(const struct spp_layout *layout) {
   if (layout->schedule == SPP_SCHEDULE_GPIPE) return SPP_ORDER_GPIPE;
+  if (layout->pp > 1 && layout->vpp <= 1 && layout->schedule == SPP_SCHEDULE_ZB_H1) return SPP_ORDER_ZB_H1;
+  if (layout->pp > 1 && layout->vpp <= 1 && layout->schedule == SPP_SCHEDULE_ZB_H2) return SPP_ORDER_ZB_H2;
   return layout->vpp > 1 ? SPP_ORDER_INTERLEAVED : SPP_ORDER_1F1B;
 }
 
@@ -402,7 +427,9 @@ enum spp_status spp_timeline_build(const struct spp_job *job, const struct spp_l
       .job = job, .comm = &prediction->comm, .g = g, .time = &prediction->time, .timeline = &t};
   spp_timing_shape(job, layout, g, &b.shape);
   count_passes(&b);
-  struct spp_pipeline pipeline = {.order = order_of(layout),
+  enum spp_order order = order_of(layout);
+  if (order == SPP_ORDER_ZB_H1 || order == SPP_ORDER_ZB_H2) part_weights(&b);
+  struct spp_pipeline pipeline = {.order = order,
                                   .pp = g->pp,
                                   .chunks = spp_max64(1, layout->vpp),
                                   .m = g->m,
@@ -410,7 +437,8 @@ enum spp_status spp_timeline_build(const struct spp_job *job, const struct spp_l
                                   .forward_s = pass_s(&b.pass[SPP_PASS_FORWARD]),
                                   .backward_s = pass_s(&b.pass[SPP_PASS_RECOMPUTE]) +
                                                 pass_s(&b.pass[SPP_PASS_BACKWARD]),
-                                  .bubble_s = prediction->time.pp_bubble_s};
+                                  .bubble_s = prediction->time.pp_bubble_s,
+                                  .weights_s = b.weights_s};
   enum spp_status status = spp_pipeline_run_build(&pipeline, &schedule, diag);
   if (status != SPP_OK) return status;
   choose_processes(&t, g->pp, b.shape.stage);

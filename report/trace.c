@@ -75,6 +75,10 @@ static void about(struct spp_jo *jo, const struct spp_job *job, const struct spp
   spp_jo_str(jo, "layout", spp_layout_describe(job, layout, described, sizeof described));
   spp_jo_real_exact(jo, "step_s", t->length_s);
   spp_jo_str(jo, "order", spp_order_name(t->order));
+  if (t->order == SPP_ORDER_ZB_H2)
+    spp_jo_str(
+        jo, "clocks",
+        "no rank waits for another at the optimizer: each is drawn from the beginning of its own step");
   snprintf(text, sizeof text, "%d of %lld: the first, a middle one, the slowest and the last",
            t->process_count, (long long)t->stages);
   spp_jo_str(jo, "pipeline_ranks", text);

@@ -83,7 +83,7 @@ static void draw_schedule(const struct spp_timeline *t, const struct window *w, 
     int from = (int)floor((fmax(s->start_s, w->from_s) - w->from_s) * second + 0.5);
     int to = (int)floor((fmin(s->start_s + s->dur_s, w->to_s) - w->from_s) * second + 0.5);
     bool waits = s->micro_batch < 0, forward = strcmp(s->what, "forward") == 0;
-    enum spp_ink role = waits ? SPP_INK_WARN : spp_ink_series(forward ? 0 : 2);
+    enum spp_ink role = waits ? SPP_INK_WARN : spp_ink_series(forward ? 0 : s->what[0] == 'b' ? 2 : 4);
     spp_put_fill(screen, rect, row, LABEL + from, role,
                  waits ? 0xb7 : (uint32_t)(unsigned char)(s->what[0] - 'a' + 'A'), to - from);
     if (!waits && to - from > 2)

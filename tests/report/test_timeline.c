@@ -10,7 +10,7 @@ static const struct spp_task *task_of(const struct spp_pipeline_run *run, int64_
 /* Forward 1, backward 2, two micro-batches. Stage 1: F 1-2, B 2-4, F 4-5, B 5-7; stage 0: F 0-1, F 1-2, B
  * 4-6, B 7-9. */
 static void two_equal_stages_alternate_forward_and_backward(void **state) {
-  const struct spp_pipeline p = {SPP_ORDER_1F1B, 2, 1, 2, 1, 1, 2, 3};
+  const struct spp_pipeline p = {SPP_ORDER_1F1B, 2, 1, 2, 1, 1, 2, 3, 0};
   static const double starts[2][4] = {{0, 1, 4, 7}, {1, 2, 4, 5}};
   static const bool backward[2][4] = {{false, false, true, true}, {false, true, false, true}};
   struct spp_pipeline_run run;
@@ -30,7 +30,7 @@ static void two_equal_stages_alternate_forward_and_backward(void **state) {
 
 /* A bubble of half of 3 s: the other stage takes half the time. It ends at 6 + 1.5. */
 static void a_shorter_bubble_means_quicker_other_stages(void **state) {
-  const struct spp_pipeline p = {SPP_ORDER_1F1B, 2, 1, 2, 1, 1, 2, 1.5};
+  const struct spp_pipeline p = {SPP_ORDER_1F1B, 2, 1, 2, 1, 1, 2, 1.5, 0};
   struct spp_pipeline_run run;
   struct spp_diag diag;
   (void)state;
@@ -52,7 +52,7 @@ static void equal_stages_wait_as_the_formula_of_their_order_says(void **state) {
                {SPP_ORDER_INTERLEAVED, 4, 2, 4}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct spp_pipeline p = {cases[i].order, cases[i].pp, cases[i].chunks, cases[i].m, 0, 1, 2, 0};
+    struct spp_pipeline p = {cases[i].order, cases[i].pp, cases[i].chunks, cases[i].m, 0, 1, 2, 0, 0};
     struct spp_pipeline_run run;
     struct spp_diag diag;
     p.bubble_s = 3.0 * (double)(p.pp - 1) / (double)p.chunks;
@@ -68,8 +68,49 @@ static void equal_stages_wait_as_the_formula_of_their_order_says(void **state) {
   expect_note("%s", "");
 }
 
+/* Forward, backward and weight gradients of 1 s each. H1 waits (pp - 1)(F + B - W) = pp - 1, H2 not at all
+ * (sail-sg/zero-bubble-pipeline-parallelism, README). Every weight gradient comes after its backward, and no
+ * stage holds more micro-batches than 1F1B's most (H1) or twice that less one (H2). */
+static void zero_bubble_fills_its_gaps_with_weight_gradients(void **state) {
+  static const struct {
+    enum spp_order order;
+    int64_t pp, m, slowest;
+    double bubble_s;
+  } cases[] = {{SPP_ORDER_ZB_H1, 4, 8, 0, 3}, {SPP_ORDER_ZB_H1, 4, 8, 3, 3},  {SPP_ORDER_ZB_H1, 8, 24, 2, 7},
+               {SPP_ORDER_ZB_H1, 2, 2, 1, 1}, {SPP_ORDER_ZB_H2, 4, 12, 0, 0}, {SPP_ORDER_ZB_H2, 4, 8, 3, 0},
+               {SPP_ORDER_ZB_H2, 2, 4, 0, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    int64_t pp = cases[i].pp, m = cases[i].m, most = cases[i].order == SPP_ORDER_ZB_H1 ? pp : 2 * pp - 1;
+    const struct spp_pipeline p = {cases[i].order, pp, 1, m, cases[i].slowest, 1, 1, cases[i].bubble_s, 1};
+    struct spp_pipeline_run run;
+    struct spp_diag diag;
+    expect_note("case %zu", i);
+    expect_status(spp_pipeline_run_build(&p, &run, &diag), SPP_OK, &diag);
+    expect_i64(run.per_stage, 3 * m);
+    expect_near(run.length_s, 3.0 * (double)m + cases[i].bubble_s, 1e-12);
+    expect_near(run.speed, 1, 0);
+    for (int64_t stage = 0; stage < pp; stage++) {
+      int64_t forwards = 0, backwards = 0, weights = 0;
+      double at = 0;
+      for (int64_t k = 0; k < run.per_stage; k++) {
+        const struct spp_task *task = task_of(&run, stage, k);
+        expect_true(task->start_s >= at - 1e-12);
+        at = task->end_s;
+        expect_i64(task->micro_batch, task->weights ? weights : task->backward ? backwards : forwards);
+        *(task->weights ? &weights : task->backward ? &backwards : &forwards) += 1;
+        expect_true(weights <= backwards && backwards <= forwards && forwards - weights <= most);
+      }
+      expect_true(at <= run.length_s + 1e-9);
+      expect_i64(weights, m);
+    }
+    spp_pipeline_run_free(&run);
+  }
+  expect_note("%s", "");
+}
+
 static void too_many_micro_batches_are_refused(void **state) {
-  const struct spp_pipeline p = {SPP_ORDER_1F1B, 64, 1, INT64_C(1) << 40, 0, 1, 2, 0};
+  const struct spp_pipeline p = {SPP_ORDER_1F1B, 64, 1, INT64_C(1) << 40, 0, 1, 2, 0, 0};
   struct spp_pipeline_run run;
   struct spp_diag diag;
   (void)state;
@@ -88,17 +129,19 @@ struct drawn {
 static const struct drawn_case {
   const char *framework, *model;
   int64_t gpus, seq, batch, tp, pp, vpp, ulysses, ring;
-  int sp_kind, zero;
+  int sp_kind, zero, schedule; /* schedule 0: the framework's own */
 } drawn_cases[] = {
-    {"ms-swift", "qwen2.5-7b", 8, 32768, 8, 1, 1, 1, 4, 1, SPP_SP_ULYSSES, 3},
-    {"ms-swift", "qwen2.5-7b", 8, 32768, 16, 1, 1, 1, 4, 2, SPP_SP_HYBRID, 3},
-    {"deepspeed", "llama-3.1-8b", 8, 65536, 8, 1, 1, 1, 8, 1, SPP_SP_ULYSSES, 2},
-    {"megatron-lm", "qwen2.5-72b", 64, 32768, 16, 8, 8, 1, 1, 1, SPP_SP_NONE, 1},
-    {"megatron-lm", "qwen2.5-72b", 64, 32768, 8, 4, 4, 2, 1, 4, SPP_SP_RING, 1},
-    {"megatron-lm", "qwen2.5-72b", 64, 16384, 24, 8, 2, 4, 1, 1, SPP_SP_NONE, 1},
-    {"megatron-lm", "llama-3.1-8b", 32, 131072, 4, 2, 2, 1, 1, 8, SPP_SP_RING, 1},
-    {"fsdp2", "llama-3.1-8b", 16, 8192, 32, 1, 1, 1, 1, 1, SPP_SP_NONE, 3},
-    {"torchtitan", "llama-3.1-8b", 16, 32768, 16, 2, 2, 1, 1, 1, SPP_SP_NONE, 3},
+    {"ms-swift", "qwen2.5-7b", 8, 32768, 8, 1, 1, 1, 4, 1, SPP_SP_ULYSSES, 3, 0},
+    {"ms-swift", "qwen2.5-7b", 8, 32768, 16, 1, 1, 1, 4, 2, SPP_SP_HYBRID, 3, 0},
+    {"deepspeed", "llama-3.1-8b", 8, 65536, 8, 1, 1, 1, 8, 1, SPP_SP_ULYSSES, 2, 0},
+    {"megatron-lm", "qwen2.5-72b", 64, 32768, 16, 8, 8, 1, 1, 1, SPP_SP_NONE, 1, 0},
+    {"megatron-lm", "qwen2.5-72b", 64, 32768, 8, 4, 4, 2, 1, 4, SPP_SP_RING, 1, 0},
+    {"megatron-lm", "qwen2.5-72b", 64, 16384, 24, 8, 2, 4, 1, 1, SPP_SP_NONE, 1, 0},
+    {"megatron-lm", "llama-3.1-8b", 32, 131072, 4, 2, 2, 1, 1, 8, SPP_SP_RING, 1, 0},
+    {"fsdp2", "llama-3.1-8b", 16, 8192, 32, 1, 1, 1, 1, 1, SPP_SP_NONE, 3, 0},
+    {"torchtitan", "llama-3.1-8b", 16, 32768, 16, 2, 2, 1, 1, 1, SPP_SP_NONE, 3, 0},
+    {"megatron-lm", "qwen2.5-72b", 64, 16384, 32, 8, 4, 1, 1, 1, SPP_SP_NONE, 1, SPP_SCHEDULE_ZB_H1},
+    {"megatron-lm", "qwen2.5-72b", 64, 16384, 32, 8, 4, 1, 1, 1, SPP_SP_NONE, 1, SPP_SCHEDULE_ZB_H2},
 };
 enum { DRAWN_CASES = sizeof drawn_cases / sizeof drawn_cases[0] };
 
@@ -117,6 +160,7 @@ static void draw(const struct drawn_case *c, int64_t most, struct drawn *d) {
   request.ring = c->ring;
   request.sp_kind = c->sp_kind;
   request.zero = c->zero;
+  if (c->schedule) request.schedule = c->schedule;
   expect_note("%s %s tp %lld pp %lld ring %lld", c->framework, c->model, (long long)c->tp, (long long)c->pp,
               (long long)c->ring);
   expect_status(spp_job_resolve(&spec, jobs_framework(c->framework), &d->job, &diag), SPP_OK, &diag);
@@ -262,6 +306,7 @@ int main(void) {
       cmocka_unit_test(two_equal_stages_alternate_forward_and_backward),
       cmocka_unit_test(a_shorter_bubble_means_quicker_other_stages),
       cmocka_unit_test(equal_stages_wait_as_the_formula_of_their_order_says),
+      cmocka_unit_test(zero_bubble_fills_its_gaps_with_weight_gradients),
       cmocka_unit_test(too_many_micro_batches_are_refused),
       cmocka_unit_test(slices_of_a_lane_never_overlap_and_the_last_ends_the_step),
       cmocka_unit_test(lanes_of_the_slowest_rank_sum_to_the_predicted_parts),
