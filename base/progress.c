@@ -57,7 +57,7 @@ void spp_progress_begin(struct spp_progress *p, const struct spp_term *term, boo
 void spp_progress_step(struct spp_progress *p, int64_t done, int64_t total, const char *now) {
   char line[LINE_BYTES];
   double s;
-  if (!p->shown || (s = clock_s()) - p->drawn_s < between_s) return;
+  if (!p->shown || (s = clock_s()) - p->drawn_s < between_s || s - p->begun_s < p->patience_s) return;
   p->drawn_s = s;
   fprintf(
       stderr, "\r%s\033[K",

@@ -13,6 +13,7 @@ struct spp_progress {
   int columns;
   const char *what; /* borrowed; "measuring" */
   double begun_s, drawn_s;
+  double patience_s; /* nothing is drawn before: what is quick needs no bar */
 };
 
 /* quiet: draws nothing. */

@@ -1,5 +1,6 @@
 #include "cli/answer.h"
 #include "cli/setup.h"
+#include "cli/watch.h"
 
 struct compared {
   struct spp_report report;
@@ -47,6 +48,7 @@ static enum spp_status verdict(const struct spp_compare_result *result, struct s
 enum spp_status spp_run_compare(struct spp_cli *cli, struct spp_diag *diag) {
   struct spp_search_options options;
   struct compared compared = {.style = spp_setup_style(cli)};
+  struct spp_progress progress;
   struct spp_setup setup;
   int64_t degree;
   enum spp_status status;
@@ -55,7 +57,11 @@ enum spp_status spp_run_compare(struct spp_cli *cli, struct spp_diag *diag) {
   if (status != SPP_OK) return status;
   spp_setup_search(&cli->args, &setup, &options);
   degree = cli->args.request.sp > 0 ? cli->args.request.sp : 0; /* --sp is the degree that is compared */
-  if ((status = spp_compare(&options, degree, &compared.result, diag)) != SPP_OK) return status;
+  spp_watch_begin(&progress, cli, "comparing");
+  spp_watch_search(&progress, &options);
+  status = spp_compare(&options, degree, &compared.result, diag);
+  spp_progress_end(&progress);
+  if (status != SPP_OK) return status;
   status =
       spp_setup_report(cli, &setup, any_job(&compared.result), !setup.any_framework, &compared.report, diag);
   if (status == SPP_OK)

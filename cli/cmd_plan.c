@@ -3,6 +3,7 @@
 #include "cli/answer.h"
 #include "cli/setup.h"
 #include "cli/trace.h"
+#include "cli/watch.h"
 
 struct planned {
   struct spp_report report;
@@ -130,6 +131,7 @@ static unsigned needs_of(const struct spp_args *args) {
 
 enum spp_status spp_run_plan(struct spp_cli *cli, struct spp_diag *diag) {
   struct spp_search_options options;
+  struct spp_progress progress;
   struct spp_setup setup;
   enum spp_status status, answered;
   if ((status = spp_setup_keep(&cli->args, diag)) != SPP_OK) return status;
@@ -137,8 +139,12 @@ enum spp_status spp_run_plan(struct spp_cli *cli, struct spp_diag *diag) {
   struct spp_machines_result *result = calloc(1, sizeof *result);
   if (!result) return spp_diag_oom(diag);
   spp_setup_search(&cli->args, &setup, &options);
+  spp_watch_begin(&progress, cli, "searching");
+  spp_watch_search(&progress, &options);
   status = spp_search_machines(&options, setup.machines, setup.machine_count,
                                cli->args.find >= 0 ? cli->args.find : SPP_FIND_NOTHING, result, diag);
+  spp_progress_end(&progress);
+  options.watch = NULL;
   answered = status;
   if (status == SPP_OK || status == SPP_ERR_NOFIT) {
     answered = answer(cli, &setup, &options, result, diag);

@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/setup.h"
+#include "cli/watch.h"
 #include "report/timeline.h"
 
 enum { SLICES = 3000 }; /* of the picture of a step, drawn layer by layer */
@@ -28,6 +29,7 @@ enum spp_status spp_cli_page(const struct spp_report *report, const struct spp_s
 enum spp_status spp_run_report(struct spp_cli *cli, struct spp_diag *diag) {
   struct spp_search_options options;
   struct spp_search_result search;
+  struct spp_progress progress;
   struct spp_setup setup;
   struct spp_report report;
   enum spp_status status, written = SPP_OK;
@@ -35,7 +37,10 @@ enum spp_status spp_run_report(struct spp_cli *cli, struct spp_diag *diag) {
   status = spp_setup_job(cli, &cli->args, SPP_NEED_MODEL | SPP_NEED_SEQ | SPP_NEED_GPUS, &setup, diag);
   if (status != SPP_OK) return status;
   spp_setup_search(&cli->args, &setup, &options);
+  spp_watch_begin(&progress, cli, "searching");
+  spp_watch_search(&progress, &options);
   status = spp_search(&options, &search, diag);
+  spp_progress_end(&progress);
   if (status != SPP_OK && status != SPP_ERR_NOFIT) return status;
   const struct spp_plan *plan = search.count ? &search.plans[0] : search.has_nearest ? &search.nearest : NULL;
   if (plan) {

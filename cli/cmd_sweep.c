@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/answer.h"
 #include "cli/setup.h"
+#include "cli/watch.h"
 
 enum { MAX_VALUES = 256, MAX_POINTS = 1024 };
 
@@ -223,19 +224,22 @@ static void share(struct spp_cli *cli, const struct spp_args *args, const struct
 static enum spp_status run_points(struct spp_cli *cli, const struct variable *variables,
                                   struct spp_sweep *sweep, struct spp_setup *setup, struct spp_diag *diag) {
   int inner = sweep->variable_count == 2 ? variables[1].count : 1;
-  for (int i = 0; i < sweep->count; i++) {
+  enum spp_status status = SPP_OK;
+  struct spp_progress progress;
+  spp_watch_begin(&progress, cli, "sweeping");
+  for (int i = 0; i < sweep->count && status == SPP_OK; i++) {
     struct spp_sweep_point *point = &sweep->points[i];
     struct spp_args args = cli->args;
-    enum spp_status status = SPP_OK;
+    spp_progress_step(&progress, i, sweep->count, NULL);
     for (int v = 0; v < sweep->variable_count && status == SPP_OK; v++) {
       point->values[v] = variables[v].values[v == 0 ? i / inner : i % inner];
       status = spp_option_store(variables[v].option, point->values[v], "--vary", &args, diag);
     }
     if (status == SPP_OK) status = run_point(cli, &args, setup, point, diag);
-    if (status != SPP_OK) return status;
-    share(cli, &args, sweep);
+    if (status == SPP_OK) share(cli, &args, sweep);
   }
-  return SPP_OK;
+  spp_progress_end(&progress);
+  return status;
 }
 
 /* The whole answer is one of the worst kind only if every point is. */

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/num.h"
+#include "base/progress.h"
 #include "cli/answer.h"
 #include "cli/mpirun.h"
 #include "cli/setup.h"
@@ -125,9 +126,12 @@ static enum spp_status run_case(struct spp_cli *cli, const struct spp_backend *b
 static enum spp_status run_all(struct spp_cli *cli, const struct spp_backend *backend, int job_ranks,
                                const struct prepared *list, struct spp_validate_answer *a,
                                struct spp_diag *diag) {
+  enum spp_status status = SPP_OK;
+  struct spp_progress progress;
+  spp_progress_begin(&progress, &cli->term, cli->args.quiet > 0 || !backend->leads(), "validating");
   for (int i = 0; i < a->count; i++) {
-    enum spp_status status = run_case(cli, backend, job_ranks, &list[i], diag);
-    if (status != SPP_OK) return status;
+    spp_progress_step(&progress, i, a->count, a->cases[i].name);
+    if ((status = run_case(cli, backend, job_ranks, &list[i], diag)) != SPP_OK) break;
     if (a->cases[i].skipped)
       a->skipped++;
     else if (spp_validate_ok(&a->cases[i].result))
@@ -135,7 +139,8 @@ static enum spp_status run_all(struct spp_cli *cli, const struct spp_backend *ba
     else
       a->failed++;
   }
-  return SPP_OK;
+  spp_progress_end(&progress);
+  return status;
 }
 
 static void as_text(const void *what, const struct spp_cli *cli, struct spp_str *out) {

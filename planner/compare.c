@@ -225,7 +225,8 @@ static enum spp_status run_rows(const struct spp_search_options *options, struct
 /* ---- crossovers ---- */
 
 struct sweep {
-  const struct spp_search_options *options;
+  const struct spp_search_options *options; /* of one search; its watch is the comparison's */
+  spp_search_watch *watch;
   const struct strategies *list;
   struct spp_compare_row *rows; /* scratch, list->count of them */
   struct spp_compare_result *result;
@@ -281,6 +282,7 @@ static enum spp_status find_crossovers(const struct sweep *sweep, struct spp_dia
     if (sweep->result->rows[i].legal) all |= UINT64_C(1) << i;
   for (int length = 0; length < SPP_COMPARE_LENGTHS; length++) {
     int64_t seq = (int64_t)SPP_COMPARE_SHORTEST << length;
+    if (sweep->watch) sweep->watch(sweep->options->watcher, length + 1, SPP_COMPARE_LENGTHS + 1);
     int now = winner_at(sweep, seq, all, before);
     if (now == -2 && sweep->options->stop && atomic_load(sweep->options->stop))
       return spp_diag_set(diag, SPP_INTERRUPTED, NULL, NULL, "the search was stopped");
@@ -311,14 +313,16 @@ enum spp_status spp_compare(const struct spp_search_options *options, int64_t de
                             struct spp_compare_result *result, struct spp_diag *diag) {
   struct strategies *list = malloc(sizeof *list);
   struct spp_compare_result found = {.count = 0};
-  struct sweep sweep = {.options = options, .list = list, .result = &found};
+  struct spp_search_options one = *options;
+  struct sweep sweep = {.options = &one, .watch = options->watch, .list = list, .result = &found};
+  one.watch = NULL;
   found.rows = calloc(MAX_ROWS, sizeof *found.rows);
   sweep.rows = calloc(MAX_ROWS, sizeof *sweep.rows);
   enum spp_status status = list && found.rows && sweep.rows ? SPP_OK : spp_diag_oom(diag);
   if (degree <= 0) degree = default_degree(options);
   if (status == SPP_OK) {
-    list_strategies(options, degree, list);
-    status = run_rows(options, list, degree, &found, diag);
+    list_strategies(&one, degree, list);
+    status = run_rows(&one, list, degree, &found, diag);
   }
   if (status == SPP_OK && options->spec.documents.count == 0) status = find_crossovers(&sweep, diag);
   free(list);

@@ -154,6 +154,7 @@ struct worker {
   struct spp_tally *tally;
   atomic_llong *next;
   int64_t end;
+  bool tells; /* the thread that asked */
 };
 
 static bool stopped(const struct spp_hunt *hunt) {
@@ -162,9 +163,12 @@ static bool stopped(const struct spp_hunt *hunt) {
 
 static void *work(void *arg) {
   struct worker *worker = arg;
+  const struct spp_search_options *options = worker->hunt->options;
   while (!stopped(worker->hunt)) {
     long long number = atomic_fetch_add(worker->next, 1);
     if (number >= worker->end) return NULL;
+    if (worker->tells && options->watch)
+      options->watch(options->watcher, (int64_t)number, worker->hunt->cell_count);
     struct spp_cell_ref ref = worker->hunt->order[number];
     spp_cell_search(worker->hunt, ref.framework, ref.cell, worker->evaluator, worker->tally);
   }
@@ -182,7 +186,7 @@ static enum spp_status run_cells(const struct spp_hunt *hunt, int64_t begin, int
   if (!own) return SPP_ERR_INTERNAL;
   atomic_init(&next, begin);
   for (int i = 0; i < threads; i++)
-    workers[i] = (struct worker){hunt, hunt->evaluators[i], &own[i], &next, end};
+    workers[i] = (struct worker){hunt, hunt->evaluators[i], &own[i], &next, end, i == 0};
   for (int i = 1; i < threads; i++)
     if (pthread_create(&ids[started], NULL, work, &workers[i]) == 0) started++;
   work(&workers[0]); /* also all there is when no thread could be started */

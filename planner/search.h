@@ -8,6 +8,8 @@
 
 enum { SPP_MAX_FRAMEWORKS = 32, SPP_MAX_REJECTIONS = 64 };
 
+/* How far a search is; called now and then by the thread that asked. */
+typedef void spp_search_watch(void *watcher, int64_t done, int64_t total);
 struct spp_search_options {
   struct spp_job_spec spec;
   const struct spp_framework *const *frameworks; /* those to search */
@@ -19,6 +21,8 @@ struct spp_search_options {
   int threads;       /* 0 = all cores */
   bool exhaustive;   /* no pruning: the judge */
   atomic_bool *stop; /* set by another thread: give up soon, with SPP_INTERRUPTED; may be NULL */
+  spp_search_watch *watch; /* may be NULL */
+  void *watcher;
 };
 
 struct spp_plan {
