@@ -110,6 +110,9 @@ static void add_totals(const struct spp_memory_totals *a, const struct spp_memor
     sum->held[m] = a->held[m] + b->held[m];
   }
   sum->outside = a->outside + b->outside;
+  sum->pinned = a->pinned + b->pinned;
+  sum->step_block = a->step_block + b->step_block;
+  sum->pass_block = a->pass_block + b->pass_block;
   sum->absurd = a->absurd || b->absurd;
 }
 

@@ -45,6 +45,7 @@ enum spp_loss_path {
   SPP_LOSS_PARALLEL,       /* torch DTensor loss_parallel: log-softmax over vocabulary shards, operator by operator */
   SPP_LOSS_IN_PLACE,       /* one matrix: the gradient overwrites the logits; statistics reduced over TP */
   SPP_LOSS_CHUNKS_KEPT,    /* Lightning: a list of fp32 chunks of logits, cross entropy chunk by chunk, all kept */
+  SPP_LOSS_CHUNKED_HEAD,   /* torchtitan: head, loss and their backward chunk by chunk, gradients summed in fp32 */
   SPP_LOSS_PATH_COUNT
 };
 enum spp_loss_choice { SPP_LOSS_CHOICE_FULL, SPP_LOSS_CHOICE_CHUNKED, SPP_LOSS_CHOICE_FUSED, SPP_LOSS_CHOICE_VOCAB, SPP_LOSS_CHOICE_COUNT };
@@ -217,6 +218,9 @@ struct spp_framework {
   bool tiles_mlp;         /* MLP forward and backward in tiles of about hidden_size tokens, inputs kept only (ALST) */
   bool fp8_params;        /* FP8 training keeps GEMM weights in 8 bit only (fp8_param_gather) */
   int64_t step_tokens;    /* serving: tokens one scheduler step runs at most; 0 = whole sequences */
+  bool plain_segments;    /* no expandable segments: a request finds no room in smaller free blocks */
+  bool splits_segments;   /* no expandable segments, rows of varying length: inputs land in freed blocks of logits */
+  bool logs_no_memory;    /* its log has no memory figure: one that is printed without a name is the driver's */
   bool logs_last_rank;    /* the memory a log line prints is the last rank's: the pipeline's last stage */
   bool loads_whole_model; /* each rank reads the whole model before it is sharded (no ZeRO-3 init, no meta device) */
   bool checkpoint_offload_native; /* layer inputs can move to host memory */

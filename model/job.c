@@ -11,21 +11,11 @@
 enum { LORA_RANK_DEFAULT = 8, GALORE_RANK_DEFAULT = 128, GRPO_COMPLETIONS_DEFAULT = 8 };
 
 void spp_job_spec_clear(struct spp_job_spec *spec) {
-  int *unset[] = {&spec->mode,
-                  &spec->method,
-                  &spec->optimizer,
-                  &spec->dtype,
-                  &spec->kv_dtype,
-                  &spec->attention,
-                  &spec->kernels,
-                  &spec->ring_impl,
-                  &spec->loss,
-                  &spec->quant,
-                  &spec->packing,
-                  &spec->overlap,
-                  &spec->grads_bytes,
-                  &spec->vision_trainable,
-                  &spec->train_embeddings};
+  int *unset[] = {&spec->mode,        &spec->method,           &spec->optimizer,
+                  &spec->dtype,       &spec->kv_dtype,         &spec->attention,
+                  &spec->kernels,     &spec->ring_impl,        &spec->loss,
+                  &spec->quant,       &spec->packing,          &spec->overlap,
+                  &spec->grads_bytes, &spec->vision_trainable, &spec->train_embeddings};
   memset(spec, 0, sizeof *spec);
   for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++)
     *unset[i] = SPP_UNSET;

@@ -11,6 +11,8 @@ static const struct spp_tensor logits_reference =
 static const struct spp_tensor logits32 = TENSOR("logits, fp32", "still referenced by the caller's outputs");
 static const struct spp_tensor logits_block = {"block of the freed logits", SPP_PART_ALLOCATOR,
                                                "smaller than what the loss asks next"};
+static const struct spp_tensor split_segment = {"split block of earlier logits", SPP_PART_ALLOCATOR,
+                                                "layer inputs of a longer batch lie in it"};
 static const struct spp_tensor loss_work = TENSOR("log-softmax backward", "exponentials, sum and product");
 static const struct spp_tensor log_softmax = TENSOR("log-softmax", "kept by cross entropy");
 static const struct spp_tensor nll_gradient =
@@ -28,6 +30,7 @@ static const struct spp_tensor head_gradient = TENSOR("gradient of the head", "m
 static const struct spp_tensor head_product =
     TENSOR("one chunk's gradient of the head", "16-bit product and its fp32 sum");
 static const struct spp_tensor chunk_logits = TENSOR("logits of one chunk", "chunked loss");
+static const struct spp_tensor hidden_chunks = TENSOR("hidden states in chunks", "contiguous copies");
 static const struct spp_tensor chunk_work =
     TENSOR("loss temporaries of one chunk", "log-softmax and its gradients");
 
@@ -55,9 +58,10 @@ struct loss_row {
  * distributed/tensor/parallel/loss.py: backward is (grad_input + exp(x)) * grad_output [recalled];
  * CHUNKS_KEPT Lightning-AI/litgpt 0.4.0 utils.py chunked_cross_entropy over the list that the model returns,
  * which lightning 2.2.5 fabric/plugins/precision/half.py convert_output casts to fp32: gradients of the
- * chunks take the place of their log-softmax. A freed block stays with the allocator, and the 16-bit logits'
- * block is too small for any fp32 one: it counts as reserved. Resident-set peaks of the first two were
- * measured on a CPU: 12.00 and 6.01 bytes per logit. */
+ * chunks take the place of their log-softmax; CHUNKED_HEAD pytorch/torchtitan 0.3.0 components/loss.py
+ * ChunkedLossWrapper, GradAccumulator, compiled cross entropy. A freed block stays with the allocator, and
+ * the 16-bit logits' block is too small for any fp32 one: it counts as reserved. Resident-set peaks of the
+ * first two were measured on a CPU: 12.00 and 6.01 bytes per logit. */
 static const struct loss_row rows[] = {
     {SPP_LOSS_HF_FULL, &log_softmax, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_HF_FULL, &nll_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
@@ -96,12 +100,17 @@ static const struct loss_row rows[] = {
     {SPP_LOSS_CHUNKS_KEPT, &log_softmax, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_CHUNKS_KEPT, &logits32, FP32, TOKENS_VOCAB, 1, REFERENCED},
     {SPP_LOSS_CHUNKS_KEPT, &chunk_work, FP32, CHUNK_VOCAB, 2, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD, &hidden_chunks, ACT, TOKENS_HIDDEN, 1, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD, &hidden_gradient, FP32, TOKENS_HIDDEN, 1, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD, &hidden_gradient, ACT, TOKENS_HIDDEN, 1, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD, &chunk_logits, ACT, CHUNK_VOCAB, 2, ALWAYS},
     {SPP_LOSS_IN_PLACE, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
 };
 
 /* Whole logits exist, and with them their gradient when the head's backward runs. */
 static bool has_logits(enum spp_loss_path path) {
-  return path != SPP_LOSS_FUSED_LINEAR && path != SPP_LOSS_TILED && path != SPP_LOSS_CHUNKED;
+  return path != SPP_LOSS_FUSED_LINEAR && path != SPP_LOSS_TILED && path != SPP_LOSS_CHUNKED &&
+         path != SPP_LOSS_CHUNKED_HEAD;
 }
 
 int64_t spp_liger_chunk_tokens(int64_t tokens, int64_t vocab, int64_t hidden) {
@@ -115,6 +124,7 @@ static int64_t chunk_tokens(const struct spp_job *job, enum spp_loss_path path, 
   int64_t asked = job->loss_chunk_tokens > 0 ? job->loss_chunk_tokens : f->loss_chunk_tokens;
   switch (path) {
   case SPP_LOSS_FUSED_LINEAR: return spp_liger_chunk_tokens(tokens, vocab, job->arch->hidden);
+  case SPP_LOSS_CHUNKED_HEAD:
   case SPP_LOSS_TILED: return spp_ceil_div(tokens, spp_max64(1, f->loss_shards));
   case SPP_LOSS_SP_CHUNKED:
   case SPP_LOSS_CHUNKS_KEPT:
@@ -133,6 +143,7 @@ struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct sp
   v.act = spp_activation_dtype(job);
   v.head_trained = !spp_job_has_adapters(job) || job->train_embeddings;
   v.keeps_reference = job->framework->keeps_logits_reference;
+  v.splits_segments = job->framework->splits_segments && !job->packing;
   v.frees_at_once = job->framework->sharding == SPP_SHARDING_UNITS;
   v.gathers_input = g->stream_tokens < g->tokens;
   v.head_temporary = job->framework->sharding == SPP_SHARDING_MEGATRON ||
@@ -158,8 +169,25 @@ static void add_head(const struct spp_loss_view *v, struct spp_memory_sum *sum) 
     spp_memory_add(sum, &head_temporary, live, v->act, v->vocab, v->hidden, 1);
 }
 
+static int64_t fp32_logits(const struct spp_loss_view *v) {
+  return spp_sat_mul(spp_sat_mul(v->tokens, v->vocab), spp_dtype_bytes(SPP_DTYPE_FP32));
+}
+
+/* A batch's layer inputs take the smallest free block that holds them and split it: when they are longer than
+ * the last batch's, that is a block of logits. Its segment is in use when the loss asks for blocks as large,
+ * and cannot be freed (torch c10/cuda/CUDACachingAllocator get_free_block, should_split,
+ * release_cached_blocks). */
+static void add_split(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
+  int64_t bytes = fp32_logits(v);
+  if (!v->splits_segments || !has_logits(v->path)) return;
+  spp_memory_add_bytes(sum, &split_segment, SPP_LIVE(SPP_MOMENT_LOSS), bytes);
+  sum->pinned = bytes;
+}
+
 void spp_loss_add(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
   add_head(v, sum);
+  add_split(v, sum);
+  if (has_logits(v->path)) sum->pass_block_bytes = fp32_logits(v);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const struct loss_row *r = &rows[i];
     if (r->path != v->path || !holds(v, r->condition)) continue;

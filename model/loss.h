@@ -13,7 +13,8 @@ struct spp_loss_view {
   enum spp_dtype act;
   bool head_trained;
   bool head_temporary;  /* the head's gradient is added to one that exists */
-  bool frees_at_once;  /* memory_units.c has what the head's backward holds */
+  bool splits_segments; /* a block of an earlier batch's logits is in use */
+  bool frees_at_once;   /* memory_units.c has what the head's backward holds */
   bool gathers_input;   /* the head reads hidden states that sequence parallelism keeps in shards */
   bool keeps_reference; /* the 16-bit logits stay referenced through backward */
 };

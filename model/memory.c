@@ -173,6 +173,9 @@ void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_to
     t->moment[m] = sum->always_total + sum->moment_total[m];
     t->held[m] = spp_sat_add(sum->always[SPP_PART_ALLOCATOR], sum->moment[SPP_PART_ALLOCATOR][m]);
   }
+  t->pinned = sum->pinned;
+  t->step_block = sum->step_block_bytes;
+  t->pass_block = sum->pass_block_bytes;
 }
 
 static int64_t allocated(const struct spp_memory_totals *t, enum spp_moment moment) {
@@ -197,16 +200,40 @@ static int64_t in_segments(int64_t bytes) {
   return spp_round_up(bytes, SEGMENT_BYTES);
 }
 
+/* DeepSpeed's joined gradients are one tensor, and without expandable segments the blocks that backward freed
+ * stay where they are when none is as large (torch c10/cuda/CUDACachingAllocator get_free_block). */
+static int64_t stranded(const struct spp_job *job, const struct spp_memory_totals *t,
+                        enum spp_moment moment) {
+  if (moment != SPP_MOMENT_STEP || !job->framework->plain_segments || t->step_block <= t->pass_block)
+    return 0;
+  int64_t most = 0, step = allocated(t, SPP_MOMENT_STEP), copies = t->step_block + t->step_block / 2;
+  for (int m = SPP_MOMENT_LOAD + 1; m < SPP_MOMENT_STEP; m++)
+    most = spp_max64(most, allocated(t, (enum spp_moment)m));
+  return spp_max64(0, most - (step - copies));
+}
+
+/* Free blocks of a moment: some are needed all the same, their segments being in use. */
+static int64_t unusable(const struct spp_job *job, const struct spp_memory_totals *t,
+                        enum spp_moment moment) {
+  return spp_sat_add(t->held[moment], stranded(job, t, moment));
+}
+
+static int64_t needed_at(const struct spp_job *job, const struct spp_memory_totals *t,
+                         enum spp_moment moment) {
+  return spp_sat_add(reserved(job, t, moment), moment == SPP_MOMENT_LOSS ? t->pinned : 0);
+}
+
 bool spp_memory_peak_of(const struct spp_job *job, const struct spp_memory_totals *t,
                         struct spp_memory_peak *peak) {
   bool worse = false;
   for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
-    int64_t needed = reserved(job, t, (enum spp_moment)m), bytes = spp_sat_add(needed, t->held[m]);
-    peak->needed_bytes = spp_max64(peak->needed_bytes, needed);
+    enum spp_moment moment = (enum spp_moment)m;
+    int64_t bytes = spp_sat_add(reserved(job, t, moment), unusable(job, t, moment));
+    peak->needed_bytes = spp_max64(peak->needed_bytes, needed_at(job, t, moment));
     if (bytes <= peak->bytes) continue;
     peak->bytes = bytes;
     peak->outside = t->outside;
-    peak->moment = (enum spp_moment)m;
+    peak->moment = moment;
     worse = true;
   }
   return worse;
@@ -320,11 +347,15 @@ static void report_parts(const struct spp_job *job, const struct candidate *best
   m->peak_bytes = allocated(totals, best->peak.moment);
   m->last_stage_peak_bytes = best->last_peak_bytes;
   m->last_stage_reserved_bytes = in_segments(best->last_reserved_bytes);
-  m->parts[SPP_PART_ALLOCATOR] = m->reserved_bytes - m->peak_bytes;
+  m->parts[SPP_PART_ALLOCATOR] = 0;
+  int64_t others = 0;
+  for (int p = 0; p < SPP_PART_COUNT; p++)
+    others = spp_sat_add(others, m->parts[p]);
+  m->parts[SPP_PART_ALLOCATOR] = m->device_bytes - others;
   m->peak_moment = best->peak.moment;
   for (int i = 0; i < SPP_MOMENT_COUNT; i++) {
     enum spp_moment moment = (enum spp_moment)i;
-    int64_t bytes = in_segments(spp_sat_add(reserved(job, totals, moment), totals->held[i]));
+    int64_t bytes = in_segments(spp_sat_add(reserved(job, totals, moment), unusable(job, totals, moment)));
     enum spp_phase phase = spp_moment_phase(moment);
     m->phase_bytes[phase] = spp_max64(m->phase_bytes[phase], spp_sat_add(bytes, totals->outside));
   }

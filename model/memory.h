@@ -77,7 +77,9 @@ struct spp_memory_sum {
   int64_t always[SPP_PART_COUNT];
   int64_t moment[SPP_PART_COUNT][SPP_MOMENT_COUNT];
   int64_t always_total, moment_total[SPP_MOMENT_COUNT]; /* the same over all parts */
-  bool absurd;                                          /* a tensor too large to be summed */
+  int64_t pinned; /* of the allocator's part in the loss: free blocks that cannot go back to the driver */
+  int64_t step_block_bytes, pass_block_bytes; /* largest tensors of the step's copies and of the loss */
+  bool absurd;                                /* a tensor too large to be summed */
   int64_t stage;
   struct spp_ledger *ledger; /* NULL on the search's path */
 };
@@ -96,7 +98,7 @@ int64_t spp_nccl_bytes(int64_t channels, int64_t peers);
 struct spp_memory {
   int64_t parts[SPP_PART_COUNT]; /* alive at the peak; they sum to device_bytes */
   int64_t
-      resident[SPP_PART_COUNT];  /* weights, gradients, master, optimizer whether alive at the peak or not */
+      resident[SPP_PART_COUNT]; /* weights, gradients, master, optimizer whether alive at the peak or not */
   int64_t last_stage_peak_bytes, last_stage_reserved_bytes; /* of the pipeline's last stage */
   int64_t peak_bytes;            /* allocator high-water mark: parts without allocator, nccl, context */
   int64_t reserved_bytes;        /* + allocator */

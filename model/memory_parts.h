@@ -76,6 +76,8 @@ struct spp_memory_totals {
   int64_t moment[SPP_MOMENT_COUNT]; /* all there is */
   int64_t held[SPP_MOMENT_COUNT];   /* of it, free blocks that cannot be used */
   int64_t outside;                  /* of it, context and NCCL: no business of the allocator */
+  int64_t pinned;                   /* of the loss's held blocks, those that cannot be given back */
+  int64_t step_block, pass_block;   /* largest tensors of the step's joined gradients and of the loss */
   bool absurd;
 };
 void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_totals *totals);

@@ -111,7 +111,9 @@ static void add_step_copies(const struct spp_memory_view *v, struct spp_memory_s
                             int64_t elements) {
   const unsigned step = SPP_LIVE(SPP_MOMENT_STEP);
   add_elements(v, sum, &step_grads, step, bytes == 6 ? 4 : bytes, elements);
-  if (bytes == 6) add_elements(v, sum, &step_flat, step, 2, elements);
+  if (bytes != 6) return; /* not joined: as small as the weights */
+  add_elements(v, sum, &step_flat, step, 2, elements);
+  sum->step_block_bytes = spp_sat_mul(elements, 4);
 }
 
 enum { SUB_GROUP_ELEMENTS = 1000000000 }; /* DeepSpeed runtime/zero/config.py sub_group_size */

@@ -7,7 +7,7 @@
 #include "base/num.h"
 
 /* The figure of the prediction that counts what the measured one counts. Unstated figures are read as
- * reserved: training logs print max reserved, and nvidia-smi is above it by the context. */
+ * reserved, which training logs print, unless the framework's log prints none: then nvidia-smi was read. */
 static double predicted_memory(const struct spp_run *run, const struct spp_memory *memory) {
   bool last = run->framework->logs_last_rank;
   switch (run->memory_kind) {
@@ -16,8 +16,10 @@ static double predicted_memory(const struct spp_run *run, const struct spp_memor
   case SPP_MEASURED_KV_CACHE: /* what the budget leaves beside all but the cache */
     return (double)memory->capacity_bytes - (double)memory->device_bytes +
            (double)memory->parts[SPP_PART_KV_CACHE];
-  case SPP_MEASURED_RESERVED:
   case SPP_MEASURED_UNSTATED:
+    if (run->framework->logs_no_memory) return (double)memory->device_bytes;
+    break;
+  case SPP_MEASURED_RESERVED:
   case SPP_MEASURED_CAPACITY: break;
   }
   return (double)memory->reserved_bytes;

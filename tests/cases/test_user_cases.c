@@ -155,6 +155,13 @@ static const struct {
      "model=qwen2.5-32b framework=llama-factory gpu=h100-94gb-nvl seq=2048 gpus=1 zero=3 "
      "offload=optimizer+params",
      692.9, false},
+    {"U006",
+     "model=qwen2-7b framework=llama-factory-2024 gpu=a800-80gb seq=32k gpus=8 method=lora zero=3 "
+     "offload=optimizer+params",
+     0, false},
+    {"U014", "model=qwen2.5-3b framework=llama-factory-2024 gpu=rtx-3090 seq=512 gpus=4 zero=2", 0, false},
+    {"U014 then zero3", "model=qwen2.5-3b framework=llama-factory-2024 gpu=rtx-3090 seq=512 gpus=4 zero=3", 0,
+     true},
     {"U014 zero3", "model=qwen2.5-3b framework=llama-factory gpu=rtx-3090 seq=512 gpus=4 zero=3", 0, true},
     {"U015", "model=baichuan2-13b framework=llama-factory gpu=a800-80gb seq=1536 gpus=4 zero=2", 0, false},
     {"U015 zero3", "model=baichuan2-13b framework=llama-factory gpu=a800-80gb seq=1536 gpus=4 zero=3", 0,

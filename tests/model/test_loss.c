@@ -97,6 +97,10 @@ static void tiles_divide_the_plain_path(void **state) {
   (void)state;
   expect_i64(loss_bytes(SPP_LOSS_TILED, N / 8, true, false), 2 * (int64_t)N * H + 12 * (int64_t)(N / 8) * V);
   expect_i64(loss_bytes(SPP_LOSS_CHUNKED, 256, true, false), 2 * (int64_t)N * H + 12 * (int64_t)256 * V);
+  /* torchtitan ChunkedLossWrapper: 16-bit copies, fp32 sum and 16-bit gradient of the hidden states, logits
+   * of a chunk and their gradient; LitGPT: log-softmax of all, two fp32 temporaries of a chunk */
+  expect_i64(loss_bytes(SPP_LOSS_CHUNKED_HEAD, 256, true, false), 8 * (int64_t)N * H + 4 * (int64_t)256 * V);
+  expect_i64(loss_bytes(SPP_LOSS_CHUNKS_KEPT, 256, true, false), 4 * (int64_t)N * V + 8 * (int64_t)256 * V);
 }
 
 static void a_long_sequence_without_sharding_needs_sixty_gigabytes_of_logits(void **state) {
