@@ -411,6 +411,7 @@ void spp_setup_search(const struct spp_args *args, const struct spp_setup *setup
       .framework_count = setup->framework_count,
       .fixed = args->request,
       .objective = (enum spp_objective)args->objective,
+      .find_min_fit = args->min_fit < 0 ? 0 : args->min_fit,
       .min_fit = args->min_fit < 0 ? default_min_fit : args->min_fit,
       .top = args->top == SPP_UNSET ? 3 : (int)args->top,
       .threads = args->threads == SPP_UNSET ? 0 : (int)args->threads,

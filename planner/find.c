@@ -24,14 +24,15 @@ struct best {
 
 enum verdict { FITS, NO_DEVICE_MEMORY, NO_HOST_MEMORY, RULE };
 
-static enum verdict judge(const struct spp_job *job, const struct spp_layout *layout, int *rule) {
+static enum verdict judge(const struct spp_job *job, const struct spp_layout *layout, double likely,
+                          int *rule) {
   struct spp_geometry geometry;
   struct spp_memory memory;
   *rule = spp_rules_first(job, layout);
   if (*rule >= 0) return RULE;
   spp_geometry_resolve(job, layout, &geometry);
   spp_memory_predict(job, layout, &geometry, NULL, &memory);
-  if (!memory.fits) return NO_DEVICE_MEMORY;
+  if (!memory.fits || memory.fit_probability < likely) return NO_DEVICE_MEMORY;
   return memory.host_fits ? FITS : NO_HOST_MEMORY;
 }
 
@@ -44,6 +45,7 @@ static void say_limit(enum verdict verdict, int rule, char *limit, size_t size) 
 struct question {
   void (*set)(int64_t value, struct spp_job *job, struct spp_layout *layout);
   int64_t cap;
+  double likely; /* how likely the answer must be to fit */
 };
 
 static void set_seq(int64_t value, struct spp_job *job, struct spp_layout *layout) {
@@ -61,7 +63,7 @@ static void set_batch(int64_t value, struct spp_job *job, struct spp_layout *lay
 static enum verdict ask(const struct question *question, int64_t value, struct spp_job *job,
                         struct spp_layout *layout, int *rule) {
   question->set(value, job, layout);
-  return judge(job, layout, rule);
+  return judge(job, layout, question->likely, rule);
 }
 
 /* Raise *best if this layout reaches further, in steps of `unit`. */
@@ -112,8 +114,9 @@ static int64_t seq_unit(struct spp_job *job, const struct spp_layout *layout) {
   return 0;
 }
 
-static void longest_of_cell(const struct spp_space *space, const struct spp_cell *cell, struct best *best) {
-  static const struct question question = {set_seq, MAX_SEQ_TOKENS};
+static void longest_of_cell(const struct spp_space *space, const struct spp_cell *cell, double likely,
+                            struct best *best) {
+  const struct question question = {set_seq, MAX_SEQ_TOKENS, likely};
   struct spp_walk walk;
   int seen = -1;
   spp_walk_begin(&walk, space, cell);
@@ -130,8 +133,9 @@ static void longest_of_cell(const struct spp_space *space, const struct spp_cell
 
 /* ---- largest batch ---- */
 
-static void largest_of_cell(const struct spp_space *space, const struct spp_cell *cell, struct best *best) {
-  static const struct question question = {set_batch, MAX_BATCH};
+static void largest_of_cell(const struct spp_space *space, const struct spp_cell *cell, double likely,
+                            struct best *best) {
+  const struct question question = {set_batch, MAX_BATCH, likely};
   struct spp_walk walk;
   int seen = -1;
   spp_walk_begin(&walk, space, cell);
@@ -152,9 +156,9 @@ static enum spp_status find_largest(const struct spp_search_options *options, en
     const struct spp_space *space = &hunt->spaces[hunt->order[n].framework];
     const struct spp_cell *cell = &space->cells[hunt->order[n].cell];
     if (what == SPP_FIND_MAX_SEQ)
-      longest_of_cell(space, cell, best);
+      longest_of_cell(space, cell, options->find_min_fit, best);
     else
-      largest_of_cell(space, cell, best);
+      largest_of_cell(space, cell, options->find_min_fit, best);
   }
   if (status == SPP_OK) spp_hunt_close(hunt);
   free(hunt);
@@ -180,7 +184,7 @@ static enum spp_status anything_fits(const struct spp_search_options *options, b
     while (!*fits && spp_walk_next(&walk)) {
       if (walk.number == seen && walk.micro + 1 < walk.choices.micro_batch_count) continue;
       if (spp_walk_by_layers(&walk)) continue;
-      enum verdict verdict = judge(walk.job, &walk.layout, &rule);
+      enum verdict verdict = judge(walk.job, &walk.layout, options->find_min_fit, &rule);
       if (verdict != RULE) seen = walk.number;
       *fits = verdict == FITS;
       if (verdict == RULE ? !memory_stops : verdict != FITS) say_limit(verdict, rule, limit, size);

@@ -17,6 +17,7 @@ struct spp_search_options {
   struct spp_request fixed; /* fields the user fixed cut the space */
   enum spp_objective objective;
   double min_fit;    /* plans less likely than this to fit rank behind all others; 0 = none do */
+  double find_min_fit; /* spp_find: how likely its answer must be to fit; 0 = it fits as predicted */
   int top;           /* plans to return, best first */
   int threads;       /* 0 = all cores */
   bool exhaustive;   /* no pruning: the judge */

@@ -125,8 +125,32 @@ static void what_never_fits_is_no_fit(void **state) {
   spp_search_free(&found.search);
 }
 
+/* A longest sequence that must be likely to fit is shorter, likely, and one unit short of what is not. */
+static void a_limit_may_be_asked_to_be_likely(void **state) {
+  const struct spp_framework *framework = jobs_framework("deepspeed");
+  struct spp_search_options options;
+  struct spp_find_result just, likely;
+  struct spp_diag diag;
+  (void)state;
+  jobs_options("qwen2.5-7b", "h100-80gb", 8, 1024, &options);
+  options.frameworks = &framework;
+  options.framework_count = 1;
+  expect_status(spp_find(&options, SPP_FIND_MAX_SEQ, &just, &diag), SPP_OK, &diag);
+  options.min_fit = options.find_min_fit = 0.9;
+  expect_status(spp_find(&options, SPP_FIND_MAX_SEQ, &likely, &diag), SPP_OK, &diag);
+  expect_true(likely.value < just.value);
+  expect_true(likely.search.plans[0].prediction.memory.fit_probability >= 0.9);
+  expect_str(likely.limit, "memory");
+  spp_search_free(&just.search);
+  spp_search_free(&likely.search);
+  expect_status(spp_find(&options, SPP_FIND_MIN_GPUS, &likely, &diag), SPP_OK, &diag);
+  expect_true(likely.search.plans[0].prediction.memory.fit_probability >= 0.9);
+  spp_search_free(&likely.search);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_limit_may_be_asked_to_be_likely),
       cmocka_unit_test(the_longest_sequence_fits_and_the_next_unit_does_not),
       cmocka_unit_test(a_longer_fixed_batch_changes_the_longest_sequence_little),
       cmocka_unit_test(the_fewest_gpus_fit_and_one_fewer_does_not),
