@@ -78,7 +78,7 @@ void spp_html_memory(const struct spp_memory *memory, const struct spp_ledger *l
 
 /* ---- one step ---- */
 
-enum { TELLING = 2000 }; /* slices below this fraction of the step are drawn as one with their neighbours */
+enum { TELLING = 1000 }; /* slices below this fraction of the step are drawn as one with their neighbours */
 
 static const char *slice_colour(const struct spp_slice *s) {
   if (s->lane != SPP_LANE_SCHEDULE) return spp_svg_colour((int)s->lane);

@@ -147,6 +147,8 @@ static enum spp_status do_line(struct player *p, char *line, struct spp_diag *di
   char *rest = line + length + strspn(line + length, " ");
   line[length] = '\0';
   spp_draw(&p->app, &p->screen);
+  if (p->out->len > SPP_SCRIPT_MAX_OUT)
+    return refuse(p, SPP_ERR_INPUT, "print fewer screens", "too much is printed before", line, diag);
   if (strcmp(line, "size") == 0) return set_size(p, rest, diag);
   if (strcmp(line, "key") == 0) return press_keys(p, rest, diag);
   if (strcmp(line, "type") == 0)

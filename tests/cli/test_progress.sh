@@ -11,7 +11,7 @@ cd "$folder"
 
 # on_terminal ARGUMENTS...: what it writes on a terminal as standard error
 on_terminal() { script -qec "'$program' $* 2>&1 >/dev/null" /dev/null; }
-long="plan --model deepseek-v3 --gpus 1024 --seq 32k --threads 1"
+long="plan --model deepseek-v3 --gpus 512 --seq 32k --threads 1"
 on_terminal "$long" >bar || { cat bar; exit 1; }
 grep -q 'searching .* %' bar || { echo "no bar:"; od -c bar | head; exit 1; }
 # the last thing written wipes the line
