@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/setting_list.h"
 #include "tui/app.h"
 
 unsigned spp_app_set(struct spp_app *app, const char *option, const char *text) {
@@ -119,10 +120,26 @@ static void say_degree(struct spp_str *out, const char *name, int64_t degree) {
   if (degree > 1) spp_str_addf(out, " --%s %lld", name, (long long)degree);
 }
 
+static void say_recompute(const struct spp_layout *layout, struct spp_str *out) {
+  int said = 0;
+  spp_str_addf(out, " --recompute %s", spp_recompute_name(layout->recompute));
+  for (int bit = 0; layout->recompute == SPP_RECOMPUTE_SELECTIVE && bit < 32; bit++)
+    if (layout->recompute_modules >> bit & 1U)
+      spp_str_addf(out, "%s%s", said++ ? "," : " --recompute-modules ", spp_recompute_module_name(bit));
+  if (layout->recompute != SPP_RECOMPUTE_FULL) return;
+  if (layout->recompute_layers >= 0)
+    spp_str_addf(out, " --recompute-layers %lld", (long long)layout->recompute_layers);
+  say_degree(out, "recompute-unit", layout->recompute_unit);
+}
+
 static void say_layout(const struct spp_layout *layout, struct spp_str *out) {
   say_degree(out, "tp", layout->tp);
   say_degree(out, "pp", layout->pp);
   say_degree(out, "vpp", layout->vpp);
+  if (layout->first_stage_layers > 0)
+    spp_str_addf(out, " --first-stage-layers %lld", (long long)layout->first_stage_layers);
+  if (layout->last_stage_layers > 0)
+    spp_str_addf(out, " --last-stage-layers %lld", (long long)layout->last_stage_layers);
   say_degree(out, "ep", layout->ep);
   if (layout->ep > 1 && layout->etp >= 1) spp_str_addf(out, " --etp %lld", (long long)layout->etp);
   spp_str_addf(out, " --sp-kind %s", spp_sp_kind_name(layout->sp_kind));
@@ -131,38 +148,19 @@ static void say_layout(const struct spp_layout *layout, struct spp_str *out) {
   if (layout->tp > 1) spp_str_add(out, layout->megatron_sp ? " --megatron-sp" : " --no-megatron-sp");
   spp_str_addf(out, " --zero %d", layout->zero);
   say_degree(out, "dp-replicate", layout->dp_replicate);
-  spp_str_addf(out, " --recompute %s", spp_recompute_name(layout->recompute));
+  say_recompute(layout, out);
   if (layout->offload != SPP_OFFLOAD_NONE)
     spp_str_addf(out, " --offload %s", spp_offload_name(layout->offload));
   if (layout->pp > 1) spp_str_addf(out, " --schedule %s", spp_schedule_name(layout->schedule));
   spp_str_addf(out, " --micro-batch %lld", (long long)layout->micro_batch);
 }
 
-/* The job's words without those of the layout. */
+/* The job's words without those of the layout and of the search. */
 static void say_job(const struct spp_app *app, struct spp_str *out) {
-  static const char *const layout_words[] = {"framework",
-                                             "tp",
-                                             "pp",
-                                             "vpp",
-                                             "dp",
-                                             "ep",
-                                             "etp",
-                                             "sp",
-                                             "sp-kind",
-                                             "ulysses",
-                                             "ring",
-                                             "megatron-sp",
-                                             "no-megatron-sp",
-                                             "zero",
-                                             "dp-replicate",
-                                             "recompute",
-                                             "offload",
-                                             "schedule",
-                                             "micro-batch",
-                                             "top",
-                                             "objective",
-                                             "search",
-                                             "threads"};
+#define NAME(group, name, letter, kind, arg, holder, field, scope, key, help) name
+  static const char *const layout_words[] = {
+      SPP_SETTINGS_LAYOUT(NAME), "framework", "top", "objective", "search", "threads"};
+#undef NAME
   struct spp_words words = app->words;
   for (size_t i = 0; i < sizeof layout_words / sizeof layout_words[0]; i++)
     spp_words_unset(&words, layout_words[i]);
@@ -178,4 +176,6 @@ void spp_app_command_line(const struct spp_app *app, struct spp_str *out) {
   say_job(app, out);
   spp_str_addf(out, " --framework %s", plan->job.framework->name);
   say_layout(&plan->layout, out);
+  if (!spp_words_get(&app->words, "loss")) /* which the search chose */
+    spp_str_addf(out, " --loss %s", spp_loss_choice_name(plan->job.loss));
 }

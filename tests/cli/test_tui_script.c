@@ -60,6 +60,33 @@ static void what_is_saved_is_the_plan_on_the_screen(void **state) {
   run_remove("plan.sh");
 }
 
+/* The command that y shows predicts the very plan under the cursor. */
+static void the_command_line_shown_is_the_plan(void **state) {
+  static const char *const jobs[] = {"--gpus 8 --seq 128k --framework ms-swift", "--gpus 32 --seq 32k --pp 4",
+                                     "--gpus 8 --seq 32k --method lora --framework deepspeed"};
+  (void)state;
+  for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+    char line[900];
+    run_put("s", "size 600x40\nkey Tab j j y\nscreen\nkey q\nkey e C-u\ntype p.json\nkey Enter\n");
+    snprintf(line, sizeof line, "tui --model qwen7b --gpu h100-80gb %s --tui-script s", jobs[i]);
+    struct run run = run_line(line, NULL);
+    if (run.rc == SPP_ERR_ABSENT) skip();
+    const char *command = strstr(run.out, "spplan predict ");
+    assert_non_null(command);
+    snprintf(line, sizeof line, "%.*s --json", (int)strcspn(command + 7, "\n"), command + 7);
+    struct document shown = open_json(line, 0), saved = open_json("predict --from p.json --rank 3 --json", 0);
+    expect_note("%s", line);
+    expect_i64(i64_at(spp_json_get(shown.root, "memory"), "device_bytes"),
+               i64_at(spp_json_get(saved.root, "memory"), "device_bytes"));
+    expect_near(real_at(spp_json_get(shown.root, "time"), "step_s"),
+                real_at(spp_json_get(saved.root, "time"), "step_s"), 0);
+    close_json(&shown);
+    close_json(&saved);
+    run_free(&run);
+    run_remove("p.json");
+  }
+}
+
 static void a_validation_ends_with_what_passed(void **state) {
   struct run run;
   (void)state;
@@ -105,6 +132,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(keys_change_the_job_and_the_screen_follows),
       cmocka_unit_test(what_is_saved_is_the_plan_on_the_screen),
+      cmocka_unit_test(the_command_line_shown_is_the_plan),
       cmocka_unit_test(a_validation_ends_with_what_passed),
       cmocka_unit_test(a_bad_script_is_refused_with_its_line),
       cmocka_unit_test(screens_fit_their_size),
