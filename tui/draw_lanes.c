@@ -49,11 +49,19 @@ static bool micro_batch_of(const struct spp_timeline *t, struct window *w) {
   return any;
 }
 
+/* From the end of the layer before: what is sent first belongs to it. */
+static bool second_layer_of(const struct spp_timeline *t, struct window *w) {
+  struct window before;
+  if (!span_of(t, 1, w)) return false;
+  if (span_of(t, 0, &before) && before.to_s < w->from_s) w->from_s = before.to_s;
+  return true;
+}
+
 /* The second layer: in the first, gathers that came before may still be under way. */
 static struct window window_of(const struct spp_timeline *t, enum spp_zoom zoom) {
   struct window w = {0, t->length_s, "the step", false};
   if (zoom == SPP_ZOOM_MICRO_BATCH && micro_batch_of(t, &w)) w.what = "one micro-batch";
-  if (zoom == SPP_ZOOM_LAYER && (span_of(t, 1, &w) || span_of(t, 0, &w) || span_of(t, -1, &w)))
+  if (zoom == SPP_ZOOM_LAYER && (second_layer_of(t, &w) || span_of(t, 0, &w) || span_of(t, -1, &w)))
     w.what = "one layer, forward", w.pieces = true;
   return w;
 }
@@ -106,6 +114,12 @@ static void add_slice(struct busy *busy, const struct spp_slice *s, const struct
   }
 }
 
+/* As in the list of parts above: computation, attention, then those at its end. */
+static enum spp_ink ink_of(enum spp_lane lane) {
+  return spp_ink_series(lane < SPP_LANE_COMM ? (int)lane - (int)SPP_LANE_COMPUTE
+                                             : 8 + (int)lane - (int)SPP_LANE_OFFLOAD);
+}
+
 /* Work is as high as its share of the column. What is sent is light while work goes on, solid where work
  * waits for it, and a dot for less than a tenth of the column. */
 static uint32_t glyph_of(double busy, bool sends, bool waits) {
@@ -124,7 +138,7 @@ static void draw_lane(const struct spp_timeline *t, const struct window *w, enum
   for (int col = 0; col < cols; col++) {
     if (!(busy.all[col] > 0)) continue;
     bool waits = busy.exposed[col] > 0.5 * busy.all[col];
-    enum spp_ink role = sends ? waits ? SPP_INK_WARN : SPP_INK_GOOD : spp_ink_series((int)lane);
+    enum spp_ink role = sends ? waits ? SPP_INK_WARN : SPP_INK_GOOD : ink_of(lane);
     spp_put_char(screen, rect, row, LABEL + col, role, glyph_of(busy.all[col], sends, waits));
   }
 }
@@ -155,9 +169,17 @@ static const char *const labels[SPP_LANE_COUNT] = {
     [SPP_LANE_HOST] = "host",
 };
 
-/* Head and lanes of one window from `row` on; returns the row after them. */
-static int draw_window(const struct spp_timeline *t, const struct window *w, const struct spp_rect *rect,
-                       int row, struct spp_screen *screen) {
+/* Rows that a window takes with the lanes before `end`. */
+static int rows_of(const struct spp_timeline *t, const struct window *w, enum spp_lane end) {
+  int rows = 1 + (w->pieces ? 0 : t->process_count);
+  for (int lane = SPP_LANE_COMPUTE; lane < (int)end; lane++)
+    rows += lane_used(t, w, (enum spp_lane)lane);
+  return rows;
+}
+
+/* Head and lanes (those before `end`) of one window from `row` on; returns the row after them. */
+static int draw_window(const struct spp_timeline *t, const struct window *w, enum spp_lane end,
+                       const struct spp_rect *rect, int row, struct spp_screen *screen) {
   char text[96], seconds[32];
   if (!(w->to_s > w->from_s) || row >= rect->rows) return row;
   snprintf(text, sizeof text, "%s, %s%s", w->what, spp_seconds_print(w->to_s - w->from_s, seconds),
@@ -173,7 +195,7 @@ static int draw_window(const struct spp_timeline *t, const struct window *w, con
              t->stages > 1 && p == t->slowest ? "!" : "");
     draw_schedule(t, w, p, rect, row++, screen);
   }
-  for (int lane = SPP_LANE_COMPUTE; lane < SPP_LANE_COUNT && row < rect->rows; lane++) {
+  for (int lane = SPP_LANE_COMPUTE; lane < (int)end && row < rect->rows; lane++) {
     if (!lane_used(t, w, (enum spp_lane)lane)) continue;
     spp_put(screen, rect, row, 1, SPP_INK_DIM, labels[lane]);
     draw_lane(t, w, (enum spp_lane)lane, rect, row, screen);
@@ -187,8 +209,11 @@ void spp_draw_lanes(const struct spp_app *app, const struct spp_rect *rect, stru
   const struct spp_timeline *t = &app->timeline;
   if (app->timeline_plan != spp_app_selected(app) || t->count == 0 || rect->rows < 3 || rect->cols < 30)
     return;
-  struct window w = window_of(t, app->zoom);
-  int row = draw_window(t, &w, rect, 0, screen);
-  struct window layer = window_of(t, SPP_ZOOM_LAYER);
-  if (app->zoom != SPP_ZOOM_LAYER && rect->rows - row >= 4) draw_window(t, &layer, rect, row + 1, screen);
+  struct window w = window_of(t, app->zoom), layer = window_of(t, SPP_ZOOM_LAYER);
+  enum spp_lane end = SPP_LANE_COUNT;
+  int below = rect->rows - 1 - rows_of(t, &layer, SPP_LANE_COUNT); /* rows left above a picture of a layer */
+  if (rows_of(t, &w, end) > below && rows_of(t, &w, SPP_LANE_OFFLOAD) <= below) end = SPP_LANE_OFFLOAD;
+  int row = draw_window(t, &w, end, rect, 0, screen);
+  if (app->zoom != SPP_ZOOM_LAYER && row <= below)
+    draw_window(t, &layer, SPP_LANE_COUNT, rect, row + 1, screen);
 }

@@ -22,6 +22,8 @@ on_terminal "$long -q" >quiet
 # shellcheck disable=SC2086
 "$program" $long >/dev/null 2>file
 [ ! -s file ] || { echo "a bar in a file"; exit 1; }
+on_terminal validate --ulysses 2 --steps 16 >bar
+grep -q 'validating ' bar || { echo "validate shows no bar:"; od -c bar | head; exit 1; }
 on_terminal plan --model qwen7b --seq 32k --gpus 8 --framework ms-swift >quick
 [ ! -s quick ] || { echo "a bar for what is quick"; exit 1; }
 echo "bars come and go"
