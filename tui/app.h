@@ -128,6 +128,8 @@ enum spp_overlay spp_app_overlay(const struct spp_app *app); /* the topmost */
 /* Rows of the list a pane, or the topmost overlay, shows. */
 int spp_app_list_count(const struct spp_app *app, enum spp_pane pane);
 struct spp_list_state *spp_app_list(struct spp_app *app, enum spp_pane pane);
+/* The cursor onto a row that exists, and that row into sight. */
+void spp_app_settle_list(struct spp_app *app, const struct spp_panes *panes, enum spp_pane pane);
 void spp_app_say(struct spp_app *app, bool bad, const char *fmt, ...) SPP_PRINTF(3, 4);
 
 /* Parts of the handler, by subject. */

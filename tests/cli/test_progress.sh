@@ -17,10 +17,9 @@ grep -q 'searching .* %' bar || { echo "no bar:"; od -c bar | head; exit 1; }
 # the last thing written wipes the line
 [ "$(tail -c 5 bar | od -An -c | tr -d ' ')" = '\r033[K' ] || [ "$(tail -c 4 bar | od -An -c | tr -d ' ')" = '\r033[K' ] ||
   { echo "the bar stays:"; od -c bar | tail -3; exit 1; }
-on_terminal "$long -q" >quiet
+on_terminal validate --ulysses 2 --steps 16 -q >quiet
 [ ! -s quiet ] || { echo "a bar in spite of -q"; exit 1; }
-# shellcheck disable=SC2086
-"$program" $long >/dev/null 2>file
+"$program" validate --ulysses 2 --steps 16 >/dev/null 2>file
 [ ! -s file ] || { echo "a bar in a file"; exit 1; }
 on_terminal validate --ulysses 2 --steps 16 >bar
 grep -q 'validating ' bar || { echo "validate shows no bar:"; od -c bar | head; exit 1; }
