@@ -71,10 +71,21 @@ enum spp_status spp_answer_write_file(const char *path, const struct spp_str *ou
   return status;
 }
 
-enum spp_status spp_answer_deliver(const struct spp_cli *cli, struct spp_diag *diag) {
+static enum spp_status deliver(const struct spp_cli *cli, struct spp_diag *diag) {
   if (cli->out.len == 0) return SPP_OK;
   if (to_stdout(cli)) return write_all(cli->out.data, cli->out.len, diag);
   return spp_answer_write_file(cli->args.output, &cli->out, diag);
+}
+
+enum spp_status spp_answer_deliver(const struct spp_cli *cli, struct spp_diag *diag) {
+  enum spp_status status = deliver(cli, diag);
+  return status == SPP_OK ? SPP_OK : spp_answer_lost(cli, status, diag);
+}
+
+enum spp_status spp_answer_lost(const struct spp_cli *cli, enum spp_status status, struct spp_diag *diag) {
+  if (!cli->command || !(cli->command->bit & (SPP_CMD_VALIDATE | SPP_CMD_CALIBRATE))) return status;
+  if (diag) diag->status = SPP_ERR_ABSENT;
+  return SPP_ERR_ABSENT;
 }
 
 static enum spp_status check_path(const char *path, const char *option, struct spp_diag *diag) {
@@ -103,6 +114,7 @@ enum spp_status spp_answer_check_output(const struct spp_cli *cli, struct spp_di
     return spp_diag_set(diag, SPP_ERR_USAGE, "--trace", "name two files",
                         "--output and --trace would write the same file");
   enum spp_status status = check_path(cli->args.output, "--output", diag);
+  if (status == SPP_OK) status = check_path(cli->args.junit, "--junit", diag);
   if (status == SPP_OK) status = check_path(cli->args.trace, "--trace", diag);
   return status == SPP_OK ? check_path(cli->args.junit, "--junit", diag) : status;
 }

@@ -23,4 +23,8 @@ enum spp_status spp_answer_write_file(const char *path, const struct spp_str *ou
 /* Before a long computation: can --output and --trace be written? */
 enum spp_status spp_answer_check_output(const struct spp_cli *cli, struct spp_diag *diag);
 
+/* An answer that could not be written. Of a measurement it is lost for want of a place, not wrong input:
+ * SPP_ERR_ABSENT. */
+enum spp_status spp_answer_lost(const struct spp_cli *cli, enum spp_status status, struct spp_diag *diag);
+
 #endif

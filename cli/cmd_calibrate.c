@@ -41,8 +41,9 @@ static enum spp_status keep(struct spp_cli *cli, struct spp_profile_answer *a, s
   enum spp_status status =
       json.failed ? spp_diag_oom(diag) : spp_answer_write_file(cli->args.output, &json, diag);
   spp_str_free(&json);
+  if (status != SPP_OK) return spp_answer_lost(cli, status, diag);
   if (cli->args.json <= 0 && cli->args.csv <= 0) cli->args.output = NULL;
-  return status;
+  return SPP_OK;
 }
 
 static enum spp_status report(struct spp_cli *cli, struct spp_profile_answer *a, struct spp_diag *diag) {

@@ -10,6 +10,8 @@
 #include "cli/mpirun.h"
 #include "cli/setup.h"
 #include "cli/validate_report.h"
+#include "exec/calib.h"
+#include "exec/host.h"
 #include "exec/suite.h"
 #include "kernels/table.h"
 
@@ -54,7 +56,7 @@ static void prepare(struct prepared *p, const char *name, const struct spp_exec_
   p->report->layout = setting->layout;
   p->report->ranks = spp_layout_world(&setting->layout);
   p->report->seq_tokens = setting->seq_tokens;
-  p->run = (struct spp_validate_case){p->report->name, *setting, steps};
+  p->run = (struct spp_validate_case){.name = p->report->name, .setting = *setting, .steps = steps};
 }
 
 /* Sequences of a step: enough to fill a pipeline twice, or to accumulate once. */
@@ -112,7 +114,8 @@ static enum spp_status prepare_suite(struct spp_cli *cli, struct prepared *list,
 }
 
 static enum spp_status run_case(struct spp_cli *cli, const struct spp_backend *backend, int job_ranks,
-                                const struct prepared *p, struct spp_diag *diag) {
+                                const struct prepared *p, const struct spp_validate_hardware *hardware,
+                                struct spp_diag *diag) {
   struct spp_validated *v = p->report;
   if (job_ranks > 0 && v->ranks > job_ranks) {
     v->skipped = true;
@@ -120,18 +123,20 @@ static enum spp_status run_case(struct spp_cli *cli, const struct spp_backend *b
                  (long long)v->ranks, job_ranks);
     return SPP_OK;
   }
-  return spp_validate_run(cli->config_dir, backend, &p->run, &v->result, diag);
+  struct spp_validate_case run = p->run;
+  run.hardware = hardware;
+  return spp_validate_run(cli->config_dir, backend, &run, &v->result, diag);
 }
 
 static enum spp_status run_all(struct spp_cli *cli, const struct spp_backend *backend, int job_ranks,
-                               const struct prepared *list, struct spp_validate_answer *a,
-                               struct spp_diag *diag) {
+                               const struct prepared *list, const struct spp_validate_hardware *hardware,
+                               struct spp_validate_answer *a, struct spp_diag *diag) {
   enum spp_status status = SPP_OK;
   struct spp_progress progress;
   spp_progress_begin(&progress, &cli->term, cli->args.quiet > 0 || !backend->leads(), "validating");
   for (int i = 0; i < a->count; i++) {
     spp_progress_step(&progress, i, a->count, a->cases[i].name);
-    if ((status = run_case(cli, backend, job_ranks, &list[i], diag)) != SPP_OK) break;
+    if ((status = run_case(cli, backend, job_ranks, &list[i], hardware, diag)) != SPP_OK) break;
     if (a->cases[i].skipped)
       a->skipped++;
     else if (spp_validate_ok(&a->cases[i].result))
@@ -159,11 +164,10 @@ static enum spp_status write_junit(const struct spp_cli *cli, const struct spp_v
   if (!cli->args.junit) return SPP_OK;
   spp_str_init(&xml);
   spp_junit_validate(a, &xml);
-  enum spp_status status = xml.failed
-                               ? spp_diag_oom(diag)
-                               : spp_file_write_atomic(cli->args.junit, spp_str_text(&xml), xml.len, diag);
+  enum spp_status status =
+      xml.failed ? spp_diag_oom(diag) : spp_answer_write_file(cli->args.junit, &xml, diag);
   spp_str_free(&xml);
-  return status;
+  return status == SPP_OK ? SPP_OK : spp_answer_lost(cli, status, diag);
 }
 
 static enum spp_status report(struct spp_cli *cli, struct spp_validate_answer *a, struct spp_diag *diag) {
@@ -179,14 +183,63 @@ static enum spp_status report(struct spp_cli *cli, struct spp_validate_answer *a
   return a->failed > 0 ? SPP_ERR_TOLERANCE : SPP_OK;
 }
 
+/* Rates of this machine: a profile, or a second of measuring. Where neither is to be had time is not judged.
+ */
+static enum spp_status load_hardware(struct spp_cli *cli, struct spp_validate_hardware *hardware,
+                                     struct spp_validate_answer *a, struct spp_diag *diag) {
+  if (!cli->args.cluster) return SPP_OK;
+  enum spp_status status =
+      spp_cluster_load(cli->config_dir, cli->args.cluster, NULL, &cli->arena, &hardware->cluster, diag);
+  if (status != SPP_OK) return status;
+  if (!hardware->cluster->profile)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--cluster", "'spplan calibrate -o FILE' measures one",
+                        "'%.100s' is no profile of this machine", cli->args.cluster);
+  a->profile = spp_arena_printf(&cli->arena, "of %s", cli->args.cluster);
+  if (!a->profile) return spp_diag_oom(diag);
+  status = spp_cluster_device(hardware->cluster, &cli->arena, &hardware->gpu, diag);
+  if (status != SPP_OK) return status;
+  return spp_calib_load(cli->config_dir, hardware->gpu, hardware->cluster, &cli->arena, &hardware->calib,
+                        diag);
+}
+
+/* Ranks that measure for cases of up to `most` ranks: no more than processors, but two for messages. */
+static int measuring_ranks(int64_t most, int job_ranks) {
+  int64_t ranks = spp_min64(most, spp_max64(2, spp_host_processors()));
+  return (int)(job_ranks > 0 ? spp_min64(most, job_ranks) : ranks);
+}
+
+static enum spp_status measure_hardware(struct spp_cli *cli, const struct spp_backend *backend, int job_ranks,
+                                        const struct spp_validate_answer *a,
+                                        struct spp_validate_hardware *hardware, struct spp_diag *diag) {
+  struct spp_profile *profile = spp_arena_alloc(&cli->arena, sizeof *profile);
+  struct spp_calibrate_options options = {.quick = true, .timeout_s = 60};
+  int64_t most = 1;
+  if (hardware->gpu) return SPP_OK;
+  if (!profile) return spp_diag_oom(diag);
+  for (int i = 0; i < a->count; i++)
+    most = spp_max64(most, a->cases[i].ranks);
+  options.ranks = measuring_ranks(most, job_ranks);
+  enum spp_status status = spp_calibrate(backend, &options, profile, diag);
+  if (status == SPP_ERR_ABSENT) {
+    hardware->absent = "rates cannot be fitted: built without GSL";
+    return SPP_OK;
+  }
+  if (status != SPP_OK || !backend->leads()) return status;
+  hardware->gpu = &profile->gpu;
+  hardware->cluster = &profile->cluster;
+  hardware->calib = &profile->calib;
+  return SPP_OK;
+}
+
 /* Processes of an MPI job: all run the cases, one speaks. */
 static enum spp_status run_and_report(struct spp_cli *cli, const struct spp_backend *backend,
                                       const struct prepared *list, struct spp_validate_answer *a,
-                                      struct spp_diag *diag) {
+                                      struct spp_validate_hardware *hardware, struct spp_diag *diag) {
   int job_ranks = 0;
   enum spp_status status = backend->start(&job_ranks, diag);
   if (status == SPP_OK && job_ranks > 0) status = spp_mpirun_check(job_ranks, diag);
-  if (status == SPP_OK) status = run_all(cli, backend, job_ranks, list, a, diag);
+  if (status == SPP_OK) status = measure_hardware(cli, backend, job_ranks, a, hardware, diag);
+  if (status == SPP_OK) status = run_all(cli, backend, job_ranks, list, hardware, a, diag);
   bool leads = backend->leads();
   if (status == SPP_OK || !leads) backend->stop(status);
   if (leads) return status == SPP_OK ? report(cli, a, diag) : status;
@@ -210,9 +263,11 @@ static enum spp_status prepare_cases(struct spp_cli *cli, struct prepared *list,
 enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag) {
   struct spp_validate_answer *a = spp_arena_alloc(&cli->arena, sizeof *a);
   struct prepared *list = spp_arena_array(&cli->arena, CASES_MAX, sizeof *list);
+  struct spp_validate_hardware hardware = {.gpu = NULL};
   const struct spp_backend *backend;
   int count;
   if (!a || !list) return spp_diag_oom(diag);
+  a->profile = "measured before the cases";
   a->cases = spp_arena_array(&cli->arena, CASES_MAX, sizeof *a->cases);
   if (!a->cases) return spp_diag_oom(diag);
   a->backend = spp_backends_all(&count)[cli->args.backend == SPP_UNSET ? 0 : cli->args.backend]->name;
@@ -221,6 +276,7 @@ enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag) {
   if (status == SPP_OK)
     status = spp_framework_load(cli->config_dir, "spplan", &cli->arena, &a->framework, diag);
   if (status == SPP_OK) status = prepare_cases(cli, list, a, diag);
+  if (status == SPP_OK) status = load_hardware(cli, &hardware, a, diag);
   if (status != SPP_OK) return status;
   if (backend == &spp_backend_mpi && !spp_mpirun_inside()) {
     int64_t ranks = 1;
@@ -228,5 +284,5 @@ enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag) {
       ranks = spp_max64(ranks, a->cases[i].ranks);
     return spp_mpirun_start(cli, ranks, diag);
   }
-  return run_and_report(cli, backend, list, a, diag);
+  return run_and_report(cli, backend, list, a, &hardware, diag);
 }

@@ -56,7 +56,7 @@ static const char *suite_word(int i, int *value) {
 #define MODELLED  (LAID_OUT | SPP_CMD_DEGREES)
 #define NUMBERED  (MODELLED | SPP_CMD_VALIDATE)
 #define RANKED    (SPP_CMD_VALIDATE | SPP_CMD_CALIBRATE) /* runs on ranks here */
-#define PAGES     (SPP_CMD_TUI | SPP_CMD_REPORT) /* no text, JSON or CSV */
+#define PAGES     (SPP_CMD_TUI | SPP_CMD_REPORT)         /* no text, JSON or CSV */
 #define ANSWERING ((MODELLED & ~PAGES) | SPP_CMD_LIST | SPP_CMD_ACCURACY | RANKED)
 
 /* A run of many steps: what an epoch and failures make of it. */
@@ -93,7 +93,8 @@ const struct spp_option spp_options[] = {
      .help = "GPU type (default: the one in this machine, else h100-80gb); plan: several, joined by commas"},
     {"gpus-per-node", 0, SPP_COUNT(1, 1024), .arg = "N", AT(gpus_per_node), HARDWARE, .key = "gpus_per_node",
      .help = "GPUs that share a node (default: the cluster's)"},
-    {"cluster", 0, TEXT, .arg = "NAME", AT(cluster), HARDWARE, .source = SPP_VALUES_CLUSTER, .key = "cluster",
+    {"cluster", 0, TEXT, .arg = "NAME", AT(cluster), .commands = MODELLED | SPP_CMD_VALIDATE,
+     .group = SPP_GROUP_OPT_HARDWARE, .source = SPP_VALUES_CLUSTER, .key = "cluster",
      .help = "node and network: a known name or a JSON file (default: the GPU's usual node)"},
     SPP_SETTINGS_HARDWARE(SETTING),
     {"price-per-gpu-hour", 0, .type.kind = SPP_KIND_REALS, .type.real_max = 1e6, .arg = "USD", AT(prices),

@@ -42,8 +42,9 @@ static enum spp_status run_case(const char *config_dir, const struct spp_suite_c
   spp_arena_init(&arena);
   enum spp_status status = spp_arch_parse(c->model, strlen(c->model), "suite", &arena, &setting.arch, diag);
   if (status == SPP_OK)
-    status = spp_validate_run(config_dir, &spp_backend_self,
-                              &(struct spp_validate_case){c->name, setting, STEPS}, result, diag);
+    status = spp_validate_run(
+        config_dir, &spp_backend_self,
+        &(struct spp_validate_case){.name = c->name, .setting = setting, .steps = STEPS}, result, diag);
   if (status == SPP_OK) {
     line->ok = spp_validate_ok(result);
     describe(result, spp_layout_world(&c->layout), line->text, sizeof line->text);

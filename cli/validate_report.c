@@ -1,7 +1,9 @@
 #include "cli/validate_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/json_parts.h"
@@ -25,6 +27,9 @@ static void text_differences(const struct spp_validated *v, struct spp_str *out)
       spp_str_addf(out, "    memory: %s predicted %" PRId64 ", measured %" PRId64 " B\n",
                    spp_part_label((enum spp_part)p), r->memory.predicted_parts[p],
                    r->memory.measured_parts[p]);
+  if (!r->memory.ok && r->memory.counted_bytes > 0)
+    spp_str_addf(out, "    memory: heaps of this process %" PRId64 ", resident %" PRId64 " B\n",
+                 r->memory.counted_bytes, r->memory.resident_bytes);
   for (int i = 0; i < r->comm.count && !r->comm.ok; i++) {
     const struct spp_validate_traffic *t = &r->comm.rows[i];
     if (t->predicted_bytes == t->measured_bytes && t->predicted_messages == t->measured_messages) continue;
@@ -35,7 +40,8 @@ static void text_differences(const struct spp_validated *v, struct spp_str *out)
                  t->predicted_messages, t->measured_bytes, t->measured_messages);
   }
   if (!r->time.ok)
-    spp_str_addf(out, "    time: predicted %.2f ms, measured %.2f ms a step\n", 1e3 * r->time.predicted_s,
+    spp_str_addf(out, "    time: predicted %.2f ms (80 %%: %.2f to %.2f), measured %.2f ms a step\n",
+                 1e3 * r->time.predicted_s, 1e3 * r->time.low_s, 1e3 * r->time.high_s,
                  1e3 * r->time.measured_s);
 }
 
@@ -54,18 +60,65 @@ static void text_row(const struct spp_validated *v, struct spp_table *table) {
   spp_table_cellf(table, "%" PRId64, r->comm.predicted_sent_bytes);
   spp_table_cellf(table, "%+" PRId64, r->comm.measured_sent_bytes - r->comm.predicted_sent_bytes);
   spp_table_cellf(table, "%.2f", 1e3 * r->time.measured_s);
+  if (r->time.predicted_s > 0)
+    spp_table_cellf(table, "%+.0f %%%s", 100 * (ratio(r->time.predicted_s, r->time.measured_s) - 1),
+                    r->time.judged ? "" : " ?");
+  else
+    spp_table_cell(table, "");
 }
 
 static void text_table(const struct spp_validate_answer *a, struct spp_str *out) {
   static const char *const names[] = {"",     "case",   "ranks", "grads off", "memory B",
-                                      "diff", "sent B", "diff",  "step ms"};
+                                      "diff", "sent B", "diff",  "step ms",   "predicted"};
   struct spp_table table;
-  spp_table_init(&table, "llrrrrrrr");
+  spp_table_init(&table, "llrrrrrrrr");
   spp_table_header(&table, names);
   for (int i = 0; i < a->count; i++)
     text_row(&a->cases[i], &table);
   spp_table_print(&table, 0, a->style.width, out);
   spp_table_free(&table);
+}
+
+/* How well time was predicted, over the cases that could be judged; and what stood in the way of the others.
+ */
+struct time_summary {
+  int judged, inside, left_out;
+  double median_error;
+  const char *why; /* of the first left out */
+};
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static struct time_summary summarise(const struct spp_validate_answer *a) {
+  enum { CASES_MOST = 256 };
+  struct time_summary s = {.why = ""};
+  double errors[CASES_MOST];
+  for (int i = 0; i < a->count; i++) {
+    const struct spp_validated *v = &a->cases[i];
+    if (v->skipped) continue;
+    if (!v->result.time.judged || s.judged == CASES_MOST) {
+      if (s.left_out++ == 0) s.why = v->result.time.why;
+      continue;
+    }
+    errors[s.judged++] = fabs(ratio(v->result.time.predicted_s, v->result.time.measured_s) - 1);
+    s.inside += v->result.time.inside;
+  }
+  if (s.judged == 0) return s;
+  qsort(errors, (size_t)s.judged, sizeof errors[0], by_size);
+  s.median_error =
+      s.judged % 2 ? errors[s.judged / 2] : 0.5 * (errors[s.judged / 2 - 1] + errors[s.judged / 2]);
+  return s;
+}
+
+static void text_time(const struct spp_validate_answer *a, struct spp_str *out) {
+  struct time_summary s = summarise(a);
+  if (s.judged > 0)
+    spp_str_addf(out, "time: %d judged, off by %.0f %% (median), %d inside the 80 %% interval; rates %s\n",
+                 s.judged, 100 * s.median_error, s.inside, a->profile);
+  if (s.left_out > 0) spp_str_addf(out, "time: %d not judged (marked ?): %s\n", s.left_out, s.why);
 }
 
 void spp_text_validate(const struct spp_validate_answer *a, bool verbose, bool quiet, struct spp_str *out) {
@@ -83,6 +136,7 @@ void spp_text_validate(const struct spp_validate_answer *a, bool verbose, bool q
       text_differences(v, out);
     }
   }
+  if (!quiet) text_time(a, out);
   spp_str_addf(out, "%d passed, %d failed, %d skipped\n", a->passed, a->failed, a->skipped);
 }
 
@@ -114,6 +168,13 @@ static void json_memory(struct spp_jo *jo, const struct spp_validate_result *r) 
     spp_jo_end(jo);
   }
   spp_jo_end(jo);
+  if (r->memory.counted_bytes > 0) {
+    spp_jo_i64(jo, "process_counted_bytes", r->memory.counted_bytes);
+    spp_jo_i64(jo, "process_resident_bytes", r->memory.resident_bytes);
+  } else {
+    spp_jo_null(jo, "process_counted_bytes");
+    spp_jo_null(jo, "process_resident_bytes");
+  }
   spp_jo_bool(jo, "ok", r->memory.ok);
   spp_jo_end(jo);
 }
@@ -150,7 +211,11 @@ static void json_time(struct spp_jo *jo, const struct spp_validate_result *r) {
   spp_jo_real(jo, "low_s", r->time.low_s);
   spp_jo_real(jo, "high_s", r->time.high_s);
   spp_jo_real(jo, "ratio", ratio(r->time.predicted_s, r->time.measured_s));
+  spp_jo_real(jo, "predicted_work_s", r->time.predicted_work_s);
+  spp_jo_real(jo, "measured_work_s", r->time.measured_work_s);
+  spp_jo_bool(jo, "inside", r->time.inside);
   spp_jo_bool(jo, "judged", r->time.judged);
+  spp_jo_str(jo, "why", r->time.judged ? NULL : r->time.why);
   spp_jo_bool(jo, "ok", r->time.ok);
   spp_jo_end(jo);
 }
@@ -198,6 +263,20 @@ static void json_case(struct spp_jo *jo, const struct spp_validate_answer *a, co
   spp_jo_end(jo);
 }
 
+static void json_time_summary(struct spp_jo *jo, const struct spp_validate_answer *a) {
+  struct time_summary s = summarise(a);
+  spp_jo_obj(jo, "time_summary");
+  spp_jo_str(jo, "profile", a->profile);
+  spp_jo_i64(jo, "judged", s.judged);
+  spp_jo_i64(jo, "inside", s.inside);
+  spp_jo_i64(jo, "left_out", s.left_out);
+  if (s.judged > 0)
+    spp_jo_real(jo, "median_error", s.median_error);
+  else
+    spp_jo_null(jo, "median_error");
+  spp_jo_end(jo);
+}
+
 void spp_json_validate(const struct spp_validate_answer *a, struct spp_str *out) {
   struct spp_jo jo;
   spp_jp_open(&jo, out, "spplan.validate/1", &a->report);
@@ -209,6 +288,7 @@ void spp_json_validate(const struct spp_validate_answer *a, struct spp_str *out)
   for (int i = 0; i < a->count; i++)
     json_case(&jo, a, &a->cases[i]);
   spp_jo_end(&jo);
+  json_time_summary(&jo, a);
   spp_jo_i64(&jo, "passed", a->passed);
   spp_jo_i64(&jo, "failed", a->failed);
   spp_jo_i64(&jo, "skipped", a->skipped);

@@ -24,6 +24,7 @@ struct spp_validate_answer {
   int64_t processors;
   const struct spp_framework *framework;
   int count, passed, failed, skipped;
+  const char *profile; /* where the rates come from: a file, or "measured before the cases" */
   struct spp_validated *cases;
 };
 

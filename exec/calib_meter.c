@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "exec/calib_parts.h"
+#include "exec/host.h"
 #include "exec/try.h"
 
 enum { SAMPLES_MOST = 11, CALLS_MOST = 4096, AGREE_TAG = 20011 };
@@ -19,12 +19,6 @@ static int by_size(const void *a, const void *b) {
 static double median_of(double *values, int n) {
   qsort(values, (size_t)n, sizeof *values, by_size);
   return n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-}
-
-static double thread_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* Rank 0 says how many calls a sample has, so that all make the same. */
@@ -45,9 +39,9 @@ static enum spp_status sample(struct spp_meter *m, bool together, spp_meter_call
                               int calls, double *seconds) {
   struct spp_endpoint *end = m->rank->end;
   if (together) SPP_TRY(end->ops->barrier(end, m->rank->diag));
-  double start_s = together ? end->ops->clock() : thread_s();
+  double start_s = together ? end->ops->clock() : spp_host_thread_s();
   SPP_TRY(call(context, calls));
-  *seconds = ((together ? end->ops->clock() : thread_s()) - start_s) / calls;
+  *seconds = ((together ? end->ops->clock() : spp_host_thread_s()) - start_s) / calls;
   return SPP_OK;
 }
 

@@ -1,11 +1,15 @@
+/* MAP_ANONYMOUS is newer than POSIX 2008. */
+#define _DEFAULT_SOURCE
 #include "exec/heap.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/num.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, OWN_PAGES_BYTES = 64 << 10 };
 
 /* Stands in the 64 bytes before the data. */
 struct spp_heap_block {
@@ -19,6 +23,35 @@ static struct spp_heap_block *block_of(void *data) {
   return (struct spp_heap_block *)(void *)((char *)data - ALIGNMENT);
 }
 
+static int64_t whole_bytes(int64_t bytes) {
+  return spp_round_up(bytes, ALIGNMENT) + ALIGNMENT;
+}
+
+static void count_total(struct spp_heap_total *total, int64_t bytes) {
+  if (!total) return;
+  int64_t now = (total->bytes += bytes), peak = total->peak_bytes;
+  while (now > peak && !atomic_compare_exchange_weak(&total->peak_bytes, &peak, now))
+    continue;
+}
+
+static bool has_own_pages(const struct spp_heap *heap, int64_t whole) {
+  return heap->total && whole >= OWN_PAGES_BYTES;
+}
+
+static struct spp_heap_block *take(const struct spp_heap *heap, int64_t whole) {
+  if (!has_own_pages(heap, whole)) return aligned_alloc(ALIGNMENT, (size_t)whole);
+  void *pages = mmap(NULL, (size_t)whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return pages == MAP_FAILED ? NULL : pages;
+}
+
+static void give_back(const struct spp_heap *heap, struct spp_heap_block *block) {
+  int64_t whole = whole_bytes(block->bytes);
+  if (has_own_pages(heap, whole))
+    munmap(block, (size_t)whole);
+  else
+    free(block);
+}
+
 void spp_heap_init(struct spp_heap *heap) {
   memset(heap, 0, sizeof *heap);
 }
@@ -26,7 +59,8 @@ void spp_heap_init(struct spp_heap *heap) {
 void spp_heap_close(struct spp_heap *heap) {
   while (heap->blocks) {
     struct spp_heap_block *next = heap->blocks->next;
-    free(heap->blocks);
+    count_total(heap->total, -whole_bytes(heap->blocks->bytes));
+    give_back(heap, heap->blocks);
     heap->blocks = next;
   }
 }
@@ -63,13 +97,14 @@ enum spp_status spp_heap_bytes(struct spp_heap *heap, enum spp_part part, const 
   int row = row_of(heap, part, name);
   if (row < 0) return names_used_up(diag);
   if (bytes < 0 || bytes > INT64_MAX / 2) return spp_diag_oom(diag);
-  size_t whole = (size_t)spp_round_up(bytes, ALIGNMENT) + ALIGNMENT;
-  struct spp_heap_block *block = aligned_alloc(ALIGNMENT, whole);
+  int64_t whole = whole_bytes(bytes);
+  struct spp_heap_block *block = take(heap, whole);
   if (!block) return spp_diag_oom(diag);
   *block = (struct spp_heap_block){.next = heap->blocks, .bytes = bytes, .row = row};
   if (block->next) block->next->previous = block;
   heap->blocks = block;
   heap->rows[row].bytes += bytes;
+  count_total(heap->total, whole);
   if (counts(heap, row)) {
     heap->bytes += bytes;
     note_growth(heap);
@@ -97,7 +132,8 @@ void spp_heap_free(struct spp_heap *heap, void *data) {
   if (block->next) block->next->previous = block->previous;
   if (counts(heap, block->row)) heap->bytes -= block->bytes;
   heap->rows[block->row].bytes -= block->bytes;
-  free(block);
+  count_total(heap->total, -whole_bytes(block->bytes));
+  give_back(heap, block);
 }
 
 enum spp_status spp_heap_rename(struct spp_heap *heap, void *data, enum spp_part part, const char *name,

@@ -17,8 +17,16 @@ struct spp_heap_row {
   int64_t at_peak_bytes; /* alive when the heap held most */
 };
 
+/* What all heaps of a process hold together, with communicators and workspaces: for several threads. Larger
+ * blocks of such heaps are pages of their own, new ones each time, so that the operating system's count can
+ * be held against this one; slower. */
+struct spp_heap_total {
+  _Atomic int64_t bytes, peak_bytes;
+};
+
 struct spp_heap_block;
 struct spp_heap {
+  struct spp_heap_total *total;  /* of the process; NULL: not counted. Set after spp_heap_init */
   struct spp_heap_block *blocks; /* alive */
   enum spp_moment moment;        /* what the rank is doing: set by who does it */
   int64_t bytes;                 /* alive now, without the parts "nccl" and "context" */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "exec/backend.h"
@@ -31,11 +32,17 @@ void spp_host_use_read(struct spp_host_use *use) {
 }
 
 double spp_host_others_share(const struct spp_host_use *before, const struct spp_host_use *after,
-                                int processes) {
+                             int processes) {
   double elapsed_s = (after->clock_s - before->clock_s) * (double)spp_host_processors();
   if (before->busy_s < 0 || after->busy_s < 0 || elapsed_s <= 0) return -1;
   double others_s = after->busy_s - before->busy_s - processes * (after->own_s - before->own_s);
   return fmin(1, fmax(0, others_s / elapsed_s));
+}
+
+double spp_host_thread_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 int64_t spp_host_processors(void) {

@@ -17,6 +17,9 @@ void spp_host_use_read(struct spp_host_use *use);
 double spp_host_others_share(const struct spp_host_use *before, const struct spp_host_use *after,
                                 int processes);
 
+/* Processor time of the calling thread. */
+double spp_host_thread_s(void);
+
 int64_t spp_host_processors(void);
 /* Memory of this host. */
 int64_t spp_host_bytes(void);

@@ -41,7 +41,7 @@ static const char mixtral[] =
     "\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":16,\"vocab_size\":96,"
     "\"num_local_experts\":4,\"num_experts_per_tok\":2,\"tie_word_embeddings\":false}";
 
-static const char *const names[SPP_SUITE_COUNT] = {"quick", "ci", "full"};
+static const char *const names[SPP_SUITE_COUNT] = {"quick", "ci", "full", "time"};
 const char *spp_suite_name(enum spp_suite suite) {
   return (int)suite >= 0 && suite < SPP_SUITE_COUNT ? names[suite] : NULL;
 }
@@ -342,6 +342,11 @@ static bool grid_get(bool many, int i, struct spp_suite_case *c) {
 }
 
 bool spp_suite_get(enum spp_suite suite, int i, struct spp_suite_case *c) {
+  if (suite == SPP_SUITE_TIME) {
+    if (!spp_suite_time_get(i, c)) return false;
+    c->layout = complete(c->layout);
+    return true;
+  }
   for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
     if (!(rows[k].suites & (1U << suite)) || i-- > 0) continue;
     *c = rows[k].c;

@@ -4,8 +4,8 @@
 
 #include "exec/plan.h"
 
-enum spp_suite { SPP_SUITE_QUICK, SPP_SUITE_CI, SPP_SUITE_FULL, SPP_SUITE_COUNT };
-const char *spp_suite_name(enum spp_suite suite); /* "quick", "ci", "full"; NULL outside */
+enum spp_suite { SPP_SUITE_QUICK, SPP_SUITE_CI, SPP_SUITE_FULL, SPP_SUITE_TIME, SPP_SUITE_COUNT };
+const char *spp_suite_name(enum spp_suite suite); /* "quick", "ci", "full", "time"; NULL outside */
 
 struct spp_suite_case {
   char name[64];
@@ -16,6 +16,8 @@ struct spp_suite_case {
   int64_t doc_count;
   bool bf16;
 };
+/* Case i of the suite "time", degrees of 0 standing for 1; see spp_suite_get. */
+bool spp_suite_time_get(int i, struct spp_suite_case *c);
 /* Case i of a suite into *c; false after the last. */
 bool spp_suite_get(enum spp_suite suite, int i, struct spp_suite_case *c);
 /* What it asks of the engine, but for the arch, which is the caller's to parse. */

@@ -3,21 +3,22 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/num.h"
-#include "exec/probe.h"
 #include "exec/reference.h"
+#include "exec/resident.h"
 #include "exec/try.h"
+#include "exec/validate_time.h"
 
 enum { REPORT_TAG = 20001 };
+static const int64_t judged_bytes = INT64_C(64) << 20; /* stacks and the allocator are a small part of it */
+static const double resident_tolerance = 0.05;
 static const double timeout_s = 120.0;
 /* fp32, some hundred terms a sum: observed up to 5e-6 on these models. bf16: twice what rounding to bf16 does
  * to one rank, measured against fp32: two runs that round differently are no further apart than both from the
  * truth. */
 static const double tolerance_fp32 = 1e-5, roundings = 2.0;
-static const double time_factor = 5.0, most_spread = 1.5;
 
 /* Traffic as it travels between processes: words instead of pointers. */
 struct traffic {
@@ -31,11 +32,9 @@ struct traffic {
 /* What one rank tells about its run. */
 struct report {
   double loss[SPP_VALIDATE_MAX_STEPS]; /* its share */
-  double step_s[SPP_VALIDATE_MAX_STEPS];
+  struct spp_validate_clock clock;
   double grad_error, weight_error;
   uint64_t digest; /* of the weights it answers for */
-  struct spp_probe probe, probe_after;
-  int64_t preemptions; /* of its process, while it trained */
   int64_t peak_bytes, parts[SPP_PART_COUNT];
   enum spp_moment moment;
   int traffic_count;
@@ -47,10 +46,12 @@ struct run {
   struct spp_exec_plan *plan;
   int64_t steps;
   struct spp_reference *reference;
-  bool makes_reference;   /* one rank: fills it */
-  bool compares;          /* with what is there before */
-  double rounding_error;  /* of one rank in 16 bits against fp32 */
-  struct report *reports; /* [ranks], filled on the leading rank */
+  bool makes_reference;               /* one rank: fills it */
+  bool compares;                      /* with what is there before */
+  double rounding_error;              /* of one rank in 16 bits against fp32 */
+  struct report *reports;             /* [ranks], filled on the leading rank */
+  struct spp_heap_total *total;       /* of this process; NULL: not counted */
+  int64_t counted_bytes, grown_bytes; /* heaps and resident memory of this process at most; 0: not known */
 };
 
 static void note_memory(const struct spp_heap *heap, struct report *r) {
@@ -84,13 +85,13 @@ static enum spp_status train(const struct run *run, struct spp_engine *e, struct
   struct spp_endpoint *end = e->rank->end;
   for (int64_t step = 0; step < run->steps; step++) {
     SPP_TRY(end->ops->barrier(end, e->rank->diag));
-    double start_s = end->ops->clock();
+    spp_validate_clock_run(&r->clock, end, step);
     SPP_TRY(spp_engine_gradients(e));
-    double paused_s = end->ops->clock();
+    spp_validate_clock_pause(&r->clock, end, step);
     if (step == 0) note_values(run, e, true, &r->grad_error);
-    double resumed_s = end->ops->clock();
+    spp_validate_clock_run(&r->clock, end, step);
     SPP_TRY(spp_engine_update(e));
-    r->step_s[step] = end->ops->clock() - start_s - (resumed_s - paused_s);
+    spp_validate_clock_pause(&r->clock, end, step);
     r->loss[step] = spp_engine_counts_loss(e) ? e->loss : 0;
   }
   note_values(run, e, false, &r->weight_error);
@@ -114,20 +115,12 @@ static enum spp_status collect(const struct run *run, struct spp_endpoint *end, 
   return SPP_OK;
 }
 
-/* How often the operating system took the processor away from this process. */
-static int64_t preemptions(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
-}
-
 static enum spp_status run_rank(const struct run *run, struct spp_rank *rank, struct spp_engine *e,
                                 struct report *r) {
-  if (!run->makes_reference) SPP_TRY(spp_probe_run(rank, &r->probe));
   SPP_TRY(spp_engine_open(rank, run->plan, e));
-  int64_t before = preemptions();
+  spp_validate_clock_start(&r->clock);
   SPP_TRY(train(run, e, r));
-  r->preemptions = preemptions() - before;
-  if (!run->makes_reference) SPP_TRY(spp_probe_run(rank, &r->probe_after));
+  spp_validate_clock_stop(&r->clock);
   if (rank->tally.overflow)
     return spp_diag_set(rank->diag, SPP_ERR_INTERNAL, NULL, NULL, "more kinds of traffic than rows");
   note_memory(&rank->heap, r);
@@ -136,6 +129,7 @@ static enum spp_status run_rank(const struct run *run, struct spp_rank *rank, st
 }
 
 static enum spp_status rank_main(struct spp_endpoint *end, void *context, struct spp_diag *diag) {
+  struct run *run = context;
   struct spp_rank *rank = calloc(1, sizeof *rank);
   struct spp_engine *e = calloc(1, sizeof *e);
   struct report *r = calloc(1, sizeof *r);
@@ -143,6 +137,7 @@ static enum spp_status rank_main(struct spp_endpoint *end, void *context, struct
   if (rank && e && r) {
     *rank = (struct spp_rank){.end = end, .kernels = spp_kernels_best(), .threads = 1, .diag = diag};
     spp_heap_init(&rank->heap);
+    rank->heap.total = run->total;
     spp_tally_clear(&rank->tally);
     status = run_rank(context, rank, e, r);
     spp_engine_close(e);
@@ -226,6 +221,15 @@ static bool not_predicted(int part) {
   return part == SPP_PART_CONTEXT || part == SPP_PART_ALLOCATOR;
 }
 
+/* The system counts pages, stacks and what the allocator keeps: a share of a run that is large enough. */
+static void judge_resident(const struct run *run, struct spp_validate_result *result) {
+  result->memory.counted_bytes = run->counted_bytes;
+  result->memory.resident_bytes = run->grown_bytes;
+  if (run->counted_bytes > 0 &&
+      fabs((double)run->grown_bytes / (double)run->counted_bytes - 1) > resident_tolerance)
+    result->memory.ok = false;
+}
+
 static void judge_memory(const struct run *run, int ranks, const struct spp_memory *predicted,
                          struct spp_validate_result *result) {
   const struct report *worst = &run->reports[0];
@@ -236,6 +240,7 @@ static void judge_memory(const struct run *run, int ranks, const struct spp_memo
   result->memory.predicted_moment = predicted->peak_moment;
   result->memory.measured_moment = worst->moment;
   result->memory.ok = worst->peak_bytes == predicted->peak_bytes;
+  judge_resident(run, result);
   for (int p = 0; p < SPP_PART_COUNT; p++) {
     if (not_predicted(p)) continue;
     result->memory.measured_parts[p] = worst->parts[p];
@@ -297,69 +302,23 @@ static void judge_traffic(const struct run *run, int ranks, struct spp_validate_
   }
 }
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
+static void judge_time(const struct run *run, const struct spp_validate_hardware *hardware, int ranks,
+                       struct spp_validate_result *result) {
+  const struct spp_validate_clock *clocks[SPP_EXEC_MAX_RANKS];
+  for (int i = 0; i < ranks; i++)
+    clocks[i] = &run->reports[i].clock;
+  spp_validate_judge_time(run->plan, hardware, clocks, ranks, run->steps, result);
 }
 
-/* A step is over when its slowest rank is; the first one warms up. Sorted. */
-static int64_t step_times(const struct run *run, int ranks, double times[SPP_VALIDATE_MAX_STEPS]) {
-  int64_t n = 0;
-  for (int64_t step = run->steps > 1 ? 1 : 0; step < run->steps; step++, n++) {
-    times[n] = 0;
-    for (int i = 0; i < ranks; i++)
-      times[n] = fmax(times[n], run->reports[i].step_s[step]);
-  }
-  qsort(times, (size_t)n, sizeof times[0], by_size);
-  return n;
-}
-
-/* Was the machine ours, and did it stay as it was: no one else ran, steps alike, and the same rates after the
- * run as before it? */
-static bool is_quiet(const struct run *run, int ranks, const double *times, int64_t n) {
-  if (n < 2 || times[n - 1] > most_spread * times[0] || ranks > sysconf(_SC_NPROCESSORS_ONLN)) return false;
-  for (int i = 0; i < ranks; i++) {
-    if (run->reports[i].preemptions > run->steps) return false;
-    double before = run->reports[i].probe.gemm_flops_per_s,
-           after = run->reports[i].probe_after.gemm_flops_per_s;
-    if (before > most_spread * after || after > most_spread * before) return false;
-  }
-  return true;
-}
-
-/* The slowest rank sets the pace. A step here is some milliseconds on shared cores: within a factor of five.
- */
-static void judge_time(const struct run *run, int ranks, struct spp_validate_result *result) {
-  struct spp_exec_plan *plan = run->plan;
-  const struct report *slowest = &run->reports[0];
-  struct spp_comm comm;
-  struct spp_time time;
-  for (int i = 1; i < ranks; i++)
-    if (run->reports[i].probe.gemm_flops_per_s < slowest->probe.gemm_flops_per_s) slowest = &run->reports[i];
-  spp_probe_describe(&slowest->probe, &plan->gpu, &plan->calib);
-  spp_comm_predict(&plan->job, &plan->layout, &plan->geometry, &comm);
-  spp_timing_predict(&plan->job, &plan->layout, &plan->geometry, &comm, &time);
-  result->time.predicted_s = time.step_s;
-  result->time.low_s = time.step_s / time_factor;
-  result->time.high_s = time.step_s * time_factor;
-  double times[SPP_VALIDATE_MAX_STEPS];
-  int64_t n = step_times(run, ranks, times);
-  double measured_s = n % 2 ? times[n / 2] : 0.5 * (times[n / 2 - 1] + times[n / 2]);
-  bool inside = measured_s >= result->time.low_s && measured_s <= result->time.high_s;
-  result->time.measured_s = measured_s;
-  /* the rates are those of fp32 */
-  result->time.judged = plan->job.dtype == SPP_DTYPE_FP32 && is_quiet(run, ranks, times, n);
-  result->time.ok = inside || !result->time.judged;
-}
-
-static void judge(const struct run *run, int ranks, const double *loss, struct spp_validate_result *result) {
+static void judge(const struct run *run, const struct spp_validate_hardware *hardware, int ranks,
+                  const double *loss, struct spp_validate_result *result) {
   struct spp_memory memory;
   memset(result, 0, sizeof *result);
   spp_memory_predict(&run->plan->job, &run->plan->layout, &run->plan->geometry, NULL, &memory);
   judge_numbers(run, ranks, loss, result);
   judge_memory(run, ranks, &memory, result);
   judge_traffic(run, ranks, result);
-  judge_time(run, ranks, result);
+  judge_time(run, hardware, ranks, result);
 }
 
 /* All ranks of one machine, and the whole model three times beside them: the run alone and what it is
@@ -377,6 +336,28 @@ static enum spp_status check_memory(const struct run *run, int ranks, struct spp
                       (long long)(there >> 21));
 }
 
+/* One step for the operating system's view: blocks are pages of their own meanwhile, which costs time, so
+ * this is not the run that is timed. Only where there is enough to tell from stacks and the allocator's own.
+ */
+static enum spp_status run_for_pages(const struct spp_backend *backend, int ranks, struct run *run,
+                                     struct spp_diag *diag) {
+  struct spp_memory memory;
+  spp_memory_predict(&run->plan->job, &run->plan->layout, &run->plan->geometry, NULL, &memory);
+  run->counted_bytes = run->grown_bytes = 0;
+  if (spp_sat_mul(memory.peak_bytes, backend == &spp_backend_self ? ranks : 1) < judged_bytes) return SPP_OK;
+  struct run one = *run;
+  struct spp_heap_total total = {0};
+  one.steps = 1;
+  one.total = &total;
+  int64_t before = spp_resident_begin();
+  enum spp_status status = backend->run(ranks, timeout_s, rank_main, &one, diag);
+  int64_t peak = spp_resident_peak();
+  if (status != SPP_OK || before < 0 || peak < 0) return status;
+  run->counted_bytes = total.peak_bytes;
+  run->grown_bytes = peak - before;
+  return SPP_OK;
+}
+
 static enum spp_status run_case(const char *config_dir, const struct spp_backend *backend,
                                 const struct spp_validate_case *c, struct spp_arena *arena, struct run *run,
                                 struct spp_validate_result *result, struct spp_diag *diag) {
@@ -386,8 +367,9 @@ static enum spp_status run_case(const char *config_dir, const struct spp_backend
   SPP_TRY(check_memory(run, ranks, diag));
   SPP_TRY(spp_reference_open(c->setting.arch, arena, run->reference, diag));
   SPP_TRY(make_reference(config_dir, c, run, loss, diag));
+  SPP_TRY(run_for_pages(backend, ranks, run, diag));
   SPP_TRY(backend->run(ranks, timeout_s, rank_main, run, diag));
-  if (backend->leads()) judge(run, ranks, loss, result);
+  if (backend->leads()) judge(run, c->hardware, ranks, loss, result);
   return SPP_OK;
 }
 

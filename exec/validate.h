@@ -14,10 +14,20 @@ enum {
   SPP_VALIDATE_WORD = 40
 };
 
+/* The machine as measured by calibrate; without a gpu the time of a case is not judged, and `absent` says
+ * why. */
+struct spp_validate_hardware {
+  const struct spp_gpu *gpu;
+  const struct spp_cluster *cluster;
+  const struct spp_calib *calib;
+  const char *absent;
+};
+
 struct spp_validate_case {
   const char *name;
   struct spp_exec_setting setting;
-  int64_t steps; /* 1 to SPP_VALIDATE_MAX_STEPS */
+  int64_t steps;                                /* 1 to SPP_VALIDATE_MAX_STEPS */
+  const struct spp_validate_hardware *hardware; /* may be NULL: time is measured, not judged */
 };
 
 /* One kind of traffic, over all ranks and steps. */
@@ -43,6 +53,9 @@ struct spp_validate_result {
     int64_t predicted_bytes, measured_bytes; /* most that is allocated at once on the worst rank */
     int64_t predicted_parts[SPP_PART_COUNT], measured_parts[SPP_PART_COUNT];
     enum spp_moment predicted_moment, measured_moment;
+    /* of the leading process: most that its heaps held, and by how much what the system had given it grew;
+     * 0: too little to tell, or unknown here */
+    int64_t counted_bytes, resident_bytes;
     bool ok;
   } memory;
   struct {
@@ -53,11 +66,14 @@ struct spp_validate_result {
     bool ok;
   } comm;
   struct {
-    double predicted_s, low_s, high_s; /* of a step, from the rates the ranks measured before it */
+    double predicted_s, low_s, high_s; /* of a step, and its 80 % interval; 0 without a profile */
     double measured_s;                 /* median over the steps after the first */
-    bool
-        judged; /* false: ranks share processors, or the steps differ too much to conclude; then ok is true */
+    double predicted_work_s; /* of a step: without waiting for other pipeline stages or for a processor */
+    double measured_work_s;  /* processor time of the busiest rank, median: says more on a shared machine */
+    bool inside;             /* the interval */
+    bool judged;             /* false: the machine was not quiet, or no profile; then ok is true */
     bool ok;
+    char why[96]; /* not judged */
   } time;
 };
 

@@ -1,0 +1,27 @@
+#include "exec/resident.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int64_t spp_resident_begin(void) {
+  long long whole, pages = -1;
+  FILE *f;
+  if (!(f = fopen("/proc/self/clear_refs", "we"))) return -1;
+  int written = fputs("5", f); /* proc(5): sets the peak to what is resident */
+  if (fclose(f) != 0 || written < 0 || !(f = fopen("/proc/self/statm", "re"))) return -1;
+  if (fscanf(f, "%lld %lld", &whole, &pages) != 2) pages = -1;
+  fclose(f);
+  return pages < 0 ? -1 : (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+int64_t spp_resident_peak(void) {
+  char line[256];
+  long long kib = -1;
+  FILE *f = fopen("/proc/self/status", "re");
+  if (!f) return -1;
+  while (kib < 0 && fgets(line, sizeof line, f))
+    if (sscanf(line, "VmHWM: %lld kB", &kib) != 1) kib = -1;
+  fclose(f);
+  return kib < 0 ? -1 : (int64_t)kib * 1024;
+}

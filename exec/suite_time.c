@@ -1,0 +1,84 @@
+/* Steps long enough to be timed: some ten milliseconds and more. None of these shapes is a point that
+ * calibrate measures. */
+#include "exec/suite.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define DECODER(hidden, ffn, layers, heads, kv, width, vocab)                                                \
+  "{\"model_type\":\"qwen2\",\"hidden_size\":" #hidden ",\"intermediate_size\":" #ffn                        \
+  ",\"num_hidden_layers\":" #layers ",\"num_attention_heads\":" #heads ",\"num_key_value_heads\":" #kv       \
+  ",\"head_dim\":" #width ",\"vocab_size\":" #vocab ",\"tie_word_embeddings\":false}"
+static const char narrow[] = DECODER(192, 544, 4, 8, 4, 24, 1000);
+static const char medium[] = DECODER(320, 896, 4, 8, 4, 40, 1500);
+static const char wide[] = DECODER(640, 1600, 2, 8, 8, 80, 2000);
+static const char long_heads[] = DECODER(448, 800, 2, 4, 2, 112, 600);
+
+#define LAYOUT(...)                                                                                          \
+  { .recompute_layers = SPP_UNSET, __VA_ARGS__ }
+#define ULYSSES(n)     .ulysses = (n), .sp_kind = SPP_SP_ULYSSES
+#define RING(n)        .ring = (n), .sp_kind = SPP_SP_RING
+#define GATHER(n)      .ring = (n), .sp_kind = SPP_SP_ALLGATHER
+#define HYBRID(u, r)   .ulysses = (u), .ring = (r), .sp_kind = SPP_SP_HYBRID
+#define RECOMPUTE      .recompute = SPP_RECOMPUTE_FULL
+#define INTERLEAVED(n) .vpp = (n), .schedule = SPP_SCHEDULE_INTERLEAVED
+
+static const struct {
+  const char *name, *model;
+  struct spp_layout layout;
+  int64_t seq_tokens;
+} rows[] = {
+    {"narrow, 160", narrow, LAYOUT(.micro_batch = 2), 160},
+    {"narrow, 320", narrow, LAYOUT(.grad_accum = 2), 320},
+    {"narrow, 640", narrow, LAYOUT(.micro_batch = 1), 640},
+    {"narrow, 1280", narrow, LAYOUT(.micro_batch = 1), 1280},
+    {"medium, 160", medium, LAYOUT(.grad_accum = 2), 160},
+    {"medium, 320", medium, LAYOUT(.micro_batch = 2), 320},
+    {"medium, 640", medium, LAYOUT(.micro_batch = 1), 640},
+    {"medium, 1280", medium, LAYOUT(.micro_batch = 1), 1280},
+    {"medium, 640, recompute", medium, LAYOUT(RECOMPUTE), 640},
+    {"wide, 160", wide, LAYOUT(.grad_accum = 2), 160},
+    {"wide, 320", wide, LAYOUT(.micro_batch = 1), 320},
+    {"wide, 640", wide, LAYOUT(.micro_batch = 1), 640},
+    {"wide, 320, recompute", wide, LAYOUT(.micro_batch = 2, RECOMPUTE), 320},
+    {"long heads, 320", long_heads, LAYOUT(.micro_batch = 2), 320},
+    {"long heads, 640", long_heads, LAYOUT(.micro_batch = 1), 640},
+    {"long heads, 1280", long_heads, LAYOUT(.micro_batch = 1), 1280},
+    {"narrow, DP 2", narrow, LAYOUT(.dp = 2), 320},
+    {"medium, DP 2", medium, LAYOUT(.dp = 2), 320},
+    {"medium, DP 2, ZeRO-1", medium, LAYOUT(.dp = 2, .zero = 1), 640},
+    {"wide, DP 2, ZeRO-2", wide, LAYOUT(.dp = 2, .zero = 2), 320},
+    {"medium, DP 2, ZeRO-3", medium, LAYOUT(.dp = 2, .zero = 3), 640},
+    {"wide, DP 2, ZeRO-3, recompute", wide, LAYOUT(.dp = 2, .zero = 3, RECOMPUTE), 320},
+    {"narrow, Ulysses 2", narrow, LAYOUT(ULYSSES(2)), 1280},
+    {"medium, Ulysses 2", medium, LAYOUT(ULYSSES(2)), 640},
+    {"wide, Ulysses 2", wide, LAYOUT(ULYSSES(2)), 640},
+    {"long heads, Ulysses 2", long_heads, LAYOUT(ULYSSES(2)), 1280},
+    {"narrow, ring 2", narrow, LAYOUT(RING(2)), 1280},
+    {"medium, ring 2", medium, LAYOUT(RING(2)), 640},
+    {"wide, ring 2", wide, LAYOUT(RING(2)), 640},
+    {"long heads, ring 2", long_heads, LAYOUT(RING(2)), 1280},
+    {"medium, all-gather 2", medium, LAYOUT(GATHER(2)), 1280},
+    {"wide, all-gather 2", wide, LAYOUT(GATHER(2)), 640},
+    {"medium, TP 2", medium, LAYOUT(.tp = 2), 320},
+    {"wide, TP 2", wide, LAYOUT(.tp = 2), 640},
+    {"medium, TP 2 + SP", medium, LAYOUT(.tp = 2, .megatron_sp = true), 640},
+    {"medium, PP 2", medium, LAYOUT(.pp = 2, .grad_accum = 4), 320},
+    {"wide, PP 2", wide, LAYOUT(.pp = 2, .grad_accum = 4), 320},
+    {"medium, PP 2 interleaved", medium, LAYOUT(.pp = 2, INTERLEAVED(2), .grad_accum = 4), 320},
+    {"medium, Ulysses 4", medium, LAYOUT(ULYSSES(4)), 640},
+    {"medium, ring 4", medium, LAYOUT(RING(4)), 1280},
+    {"medium, Ulysses 2 x ring 2", medium, LAYOUT(HYBRID(2, 2)), 640},
+    {"medium, DP 4, ZeRO-3", medium, LAYOUT(.dp = 4, .zero = 3), 320},
+    {"medium, TP 2 x DP 2", medium, LAYOUT(.tp = 2, .dp = 2), 320},
+    {"wide, TP 4", wide, LAYOUT(.tp = 4), 640},
+    {"medium, PP 4", medium, LAYOUT(.pp = 4, .grad_accum = 6), 320},
+};
+
+bool spp_suite_time_get(int i, struct spp_suite_case *c) {
+  if (i < 0 || (size_t)i >= sizeof rows / sizeof rows[0]) return false;
+  *c = (struct spp_suite_case){
+      .model = rows[i].model, .layout = rows[i].layout, .seq_tokens = rows[i].seq_tokens};
+  snprintf(c->name, sizeof c->name, "%s", rows[i].name);
+  return true;
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# What goes wrong around ranks ends in one line and exit 2, 5 or 6, within seconds, and leaves no process behind.
+set -euo pipefail
+program=${SPPLAN:?run this test through ctest}
+folder=$(mktemp -d)
+copy=$folder/spplan-$$ # a name that no other process has
+trap 'rm -rf "$folder"' EXIT
+cp "$program" "$copy"
+fail() { echo "$1"; exit 1; }
+left() { pgrep -f "$copy" || true; }
+
+ends() { # EXIT WORDS COMMAND...: exit status and one line with these words
+  local expected=$1 words=$2 status=0
+  shift 2
+  timeout 100 "$@" >"$folder/stdout" 2>"$folder/stderr" || status=$?
+  [ "$status" = "$expected" ] || fail "$*: exit $status, expected $expected: $(cat "$folder/stderr")"
+  [ "$(wc -l <"$folder/stderr")" = 1 ] && grep -q "^spplan: .*$words" "$folder/stderr" ||
+    fail "$*: $(cat "$folder/stderr")"
+  [ -z "$(left)" ] || fail "$*: left a process behind"
+}
+one=(validate --dp 2 --steps 1)
+if [ -c /dev/full ]; then
+  ends 6 "write" "$copy" "${one[@]}" -o /dev/full
+  ends 6 "write" "$copy" "${one[@]}" --junit /dev/full
+  ends 6 "write" sh -c 'exec "$@" >/dev/full' sh "$copy" "${one[@]}"
+fi
+ends 3 "no folder" "$copy" "${one[@]}" --junit "$folder/none/here.xml"
+ends 2 "ranks" "$copy" validate --dp 1024
+ends 2 "256" "$copy" validate --ranks 100000
+ends 2 "ranks\|GPUs\|degrees" "$copy" validate --tp 2 --ranks 3
+ends 2 "head" "$copy" validate --ulysses 3 --seq 96
+ends 2 "head" "$copy" validate --tp 16
+"$copy" --version | grep -q mpi || { echo "faults without MPI: one line each"; exit 0; }
+ends 6 "mpirun" env PATH=/nonexistent "$copy" "${one[@]}" --backend mpi
+command -v mpirun >/dev/null || { echo "faults without mpirun: one line each"; exit 0; }
+ends 2 "head" "$copy" validate --tp 16 --backend mpi
+
+# An mpirun of another MPI starts processes that do not know of each other.
+mkdir "$folder/bin"
+printf '#!/bin/sh\nshift 2\nexec "$@"\n' >"$folder/bin/mpirun"
+chmod +x "$folder/bin/mpirun"
+ends 6 "another MPI" env PATH="$folder/bin:$PATH" "$copy" "${one[@]}" --backend mpi
+
+long=(validate --suite time --backend mpi --steps 16)
+begin() { # starts a long run and waits until its ranks are there
+  timeout 100 "$copy" "${long[@]}" >"$folder/stdout" 2>"$folder/stderr" &
+  job=$!
+  for _ in $(seq 200); do
+    [ "$(pgrep -fc "$copy ${long[*]}")" -ge 6 ] && break
+    sleep 0.1
+  done
+  sleep 0.5
+}
+gone() {
+  for _ in $(seq 150); do
+    [ -z "$(left)" ] && return
+    sleep 0.1
+  done
+  fail "$1: processes left behind"
+}
+begin
+kill -9 "$(pgrep -nf "$copy ${long[*]}")"
+status=0
+wait "$job" || status=$?
+[ "$status" = 5 ] && [ "$(wc -l <"$folder/stderr")" = 1 ] || fail "a killed rank: exit $status: $(cat "$folder/stderr")"
+gone "a killed rank"
+begin
+kill -9 "$(pgrep -of "^$copy ${long[*]}")" # the command that started mpirun
+wait "$job" || true
+gone "a killed command"
+echo "faults: one line each, no process left"
