@@ -2,6 +2,7 @@
 # What goes wrong around ranks ends in one line and exit 2, 5 or 6, within seconds, and leaves no process behind.
 set -euo pipefail
 program=${SPPLAN:?run this test through ctest}
+command -v pgrep >/dev/null || { echo "skipped: no pgrep"; exit 77; }
 folder=$(mktemp -d)
 copy=$folder/spplan-$$ # a name that no other process has
 trap 'rm -rf "$folder"' EXIT

@@ -18,7 +18,7 @@ run() { rc=0; : >"$work/calls"; PATH=$work/bin "$work/bin/bash" "$setup" "$@" >"
 expect() { [ "$1" = "$2" ] || { echo "$3: '$1', expected '$2'"; cat "$work/err"; exit 1; }; }
 
 run --list; cp "$work/out" "$work/all"
-expect "$(grep -c . "$work/all")" 15 "packages"
+expect "$(grep -c . "$work/all")" 16 "packages"
 
 cp "$work/all" "$work/installed"
 run; expect "$rc" 0 "all there"; expect "$(cat "$work/calls")$(cat "$work/err")" "" "all there: calls and words"
