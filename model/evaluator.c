@@ -16,6 +16,9 @@ void spp_evaluator_free(struct spp_evaluator *e) {
   free(e->totals);
   free(e->geometries);
   free(e->geometry_turns);
+  free(e->models);
+  free(e->loss);
+  free(e->tensors);
   free(e);
 }
 
@@ -70,10 +73,14 @@ static int most_looks(const struct spp_evaluator *e) {
 bool spp_evaluator_begin(struct spp_evaluator *e, const struct spp_evaluator_shape *shape,
                          const struct spp_job *job, const struct spp_layout *layout) {
   size_t pipes = (size_t)shape->pipes, passes = (size_t)shape->losses * (size_t)shape->micros;
-  size_t slots = pipes * (size_t)shape->recomputes * passes;
+  size_t slots = pipes * (size_t)shape->recomputes * passes,
+         models = (size_t)(shape->recomputes * shape->micros);
   if (shape->losses > SPP_KEPT_LOSSES) return false;
   if (!make_room((void **)&e->pipes, &e->pipe_room, pipes, sizeof *e->pipes) ||
       !make_room((void **)&e->slots, &e->slot_room, slots, sizeof *e->slots) ||
+      !make_room((void **)&e->models, &e->model_room, models, sizeof *e->models) ||
+      !make_room((void **)&e->tensors, &e->tensor_room, models, sizeof *e->tensors) ||
+      !make_room((void **)&e->loss, &e->loss_room, passes, sizeof *e->loss) ||
       !make_room((void **)&e->geometries, &e->geometry_room, passes, sizeof *e->geometries))
     return false;
   unsigned *turns = realloc(e->geometry_turns, (e->geometry_room + 1) * sizeof *turns);
@@ -81,6 +88,10 @@ bool spp_evaluator_begin(struct spp_evaluator *e, const struct spp_evaluator_sha
   e->geometry_turns = turns;
   memset(e->geometry_turns, 0, passes * sizeof *turns);
   memset(e->slots, 0, slots * sizeof *e->slots);
+  for (size_t i = 0; i < models; i++)
+    e->models[i].turn = e->tensors[i].turn = 0;
+  for (size_t i = 0; i < passes; i++)
+    e->loss[i].turn = 0;
   memset(e->rated, 0, sizeof e->rated);
   e->shape = *shape;
   for (int i = 0; i < shape->pipes; i++) {

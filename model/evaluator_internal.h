@@ -60,6 +60,21 @@ struct spp_evaluator {
   int64_t shard_group, expert_shard_group; /* of the sharding */
   struct spp_kernel_rates rates[SPP_KEPT_LOSSES];
   bool rated[SPP_KEPT_LOSSES];
+  struct spp_kept_model {
+    unsigned turn; /* of the layers */
+    struct spp_model_time model;
+  } * models; /* by recompute and micro-batch */
+  struct spp_kept_loss {
+    unsigned turn;
+    struct spp_layer_time loss;
+  } * loss; /* by micro-batch and loss */
+  struct spp_kept_tensors {
+    unsigned turn; /* of the layers */
+    struct spp_kept_list kept[SPP_LAYER_CLASS_COUNT], saved[SPP_LAYER_CLASS_COUNT];
+    bool transients_known[SPP_LAYER_CLASS_COUNT];
+    struct spp_memory_totals transients[SPP_LAYER_CLASS_COUNT];
+  } * tensors; /* by recompute and micro-batch */
+  size_t model_room, loss_room, tensor_room;
 };
 
 /* Count what changed since the layout before. */

@@ -31,16 +31,64 @@ static const struct spp_memory_totals *held_of(const struct spp_evaluator *e, st
   return pipe->held_totals[which];
 }
 
+/* Rows of one block that the same modules of a selective recompute drop live and die together: they are one
+ * row of bytes, but for what may be a layer's input. Lists of absurd sizes are left as they are: their sums
+ * saturate row by row. */
+static void join_rows(const struct spp_memory_view *v, struct spp_kept_list *list) {
+  const int64_t most_bytes = INT64_C(1) << 40;
+  int count = 0;
+  if (list->bytes > most_bytes) return;
+  for (int i = 0; i < list->count; i++) {
+    const struct spp_kept k = list->items[i];
+    bool input = k.block == SPP_BLOCK_NORM1 && k.dtype == v->act && k.cols == v->job->arch->hidden;
+    struct spp_kept *into = NULL;
+    for (int j = 0; !input && !into && j < count; j++)
+      if (list->items[j].block == k.block && list->items[j].modules == k.modules &&
+          list->items[j].dtype == SPP_DTYPE_INT8)
+        into = &list->items[j];
+    int64_t bytes = k.rows * k.cols * spp_dtype_bytes(k.dtype);
+    if (into)
+      into->rows += bytes;
+    else
+      list->items[count++] =
+          input ? k : (struct spp_kept){k.tensor, SPP_DTYPE_INT8, k.block, k.modules, bytes, 1};
+  }
+  list->count = count;
+}
+
+static void copy_list(const struct spp_kept_list *from, struct spp_kept_list *to) {
+  to->count = from->count;
+  to->bytes = from->bytes;
+  memcpy(to->items, from->items, (size_t)from->count * sizeof *to->items);
+}
+
 /* The view of a layout, whose layers are looked at once. */
 struct look {
   struct spp_memory_view view;
+  struct spp_kept_tensors *tensors;
+  unsigned turn;
   bool layers_known;
 };
 
 static void know_layers(struct look *look) {
+  struct spp_memory_view *v = &look->view;
+  struct spp_kept_tensors *tensors = look->tensors;
   if (look->layers_known) return;
-  spp_memory_view_layers(&look->view);
-  if (look->view.job->method == SPP_METHOD_QLORA) spp_memory_view_states(&look->view); /* largest matrix */
+  bool made = tensors->turn != look->turn;
+  if (made) {
+    spp_memory_view_layers(v);
+    memset(tensors->transients_known, 0, sizeof tensors->transients_known);
+  }
+  for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
+    if (made) {
+      join_rows(v, &v->kept[c]);
+      join_rows(v, &v->saved[c]);
+    }
+    copy_list(made ? &v->kept[c] : &tensors->kept[c], made ? &tensors->kept[c] : &v->kept[c]);
+    copy_list(made ? &v->saved[c] : &tensors->saved[c], made ? &tensors->saved[c] : &v->saved[c]);
+  }
+  tensors->turn = look->turn;
+  if (v->job->method == SPP_METHOD_QLORA) spp_memory_view_states(v); /* largest matrix */
   look->layers_known = true;
 }
 
@@ -61,6 +109,42 @@ static bool is_late(const struct spp_evaluator *e, struct look *look, struct spp
   return spp_memory_is_late(&pipe->gradient_ends, &slot->kept_ends);
 }
 
+static void add_totals(const struct spp_memory_totals *a, const struct spp_memory_totals *b,
+                       struct spp_memory_totals *sum) {
+  for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
+    sum->moment[m] = a->moment[m] + b->moment[m];
+    sum->held[m] = a->held[m] + b->held[m];
+  }
+  sum->outside = a->outside + b->outside;
+  sum->pinned = a->pinned + b->pinned;
+  sum->step_block = a->step_block + b->step_block;
+  sum->pass_block = a->pass_block + b->pass_block;
+  sum->absurd = a->absurd || b->absurd;
+}
+
+/* Do transients depend on the stage? Else they are kept with the tensors of layers. */
+static bool stage_transients(const struct spp_job *job) {
+  return job->method == SPP_METHOD_QLORA || job->framework->sharding == SPP_SHARDING_UNITS;
+}
+
+static void fill_running(const struct look *look, const struct spp_memory_stage *s,
+                         const struct spp_memory_sum *base, enum spp_layer_class class,
+                         struct spp_memory_totals *totals) {
+  struct spp_kept_tensors *tensors = look->tensors;
+  struct spp_memory_sum sum = *base;
+  spp_memory_add_layers(s, class, &sum);
+  if (stage_transients(s->view->job)) spp_memory_add_transients(s, class, &sum);
+  spp_memory_totals_of(&sum, totals);
+  if (stage_transients(s->view->job)) return;
+  if (!tensors->transients_known[class]) {
+    memset(&sum, 0, sizeof sum);
+    spp_memory_add_transients(s, class, &sum);
+    spp_memory_totals_of(&sum, &tensors->transients[class]);
+    tensors->transients_known[class] = true;
+  }
+  add_totals(totals, &tensors->transients[class], totals);
+}
+
 static void fill_passes(struct look *look, const struct spp_kept_pipe *pipe, bool late,
                         struct spp_memory_totals *totals) {
   const struct spp_memory_view *v = &look->view;
@@ -76,15 +160,13 @@ static void fill_passes(struct look *look, const struct spp_kept_pipe *pipe, boo
     s.late = late;
     memset(&base, 0, sizeof base);
     spp_memory_add_pass(&s, &base);
-    for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
-      struct spp_memory_sum sum = base;
-      if (spp_memory_runs(&s, (enum spp_layer_class)c)) {
-        spp_memory_add_running(&s, (enum spp_layer_class)c, &sum);
-        spp_memory_totals_of(&sum, totals);
-      } else {
-        totals->outside = -1; /* no such layer here */
-      }
-      totals++;
+    for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++, totals++) {
+      totals->outside = -1; /* no such layer here */
+      if (!spp_memory_runs(&s, (enum spp_layer_class)c)) continue;
+      if (v->trains)
+        fill_running(look, &s, &base, (enum spp_layer_class)c, totals);
+      else
+        spp_memory_totals_of(&base, totals);
     }
   }
 }
@@ -101,19 +183,6 @@ static const struct spp_memory_totals *passes_of(struct spp_evaluator *e, struct
   slot->pass_tie = tie;
   slot->late = late;
   return totals;
-}
-
-static void add_totals(const struct spp_memory_totals *a, const struct spp_memory_totals *b,
-                       struct spp_memory_totals *sum) {
-  for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
-    sum->moment[m] = a->moment[m] + b->moment[m];
-    sum->held[m] = a->held[m] + b->held[m];
-  }
-  sum->outside = a->outside + b->outside;
-  sum->pinned = a->pinned + b->pinned;
-  sum->step_block = a->step_block + b->step_block;
-  sum->pass_block = a->pass_block + b->pass_block;
-  sum->absurd = a->absurd || b->absurd;
 }
 
 struct spp_memory_figures spp_memory_figures_of(const struct spp_memory *m) {
@@ -141,6 +210,8 @@ void spp_evaluator_memory(struct spp_evaluator *e, const struct spp_job *job, co
     return;
   }
   look.layers_known = false;
+  look.tensors = &e->tensors[place->recompute * e->shape.micros + place->micro];
+  look.turn = e->layers_turn;
   spp_memory_view_begin(job, layout, &g, &look.view);
   bool late = is_late(e, &look, pipe, &e->slots[index]);
   const struct spp_memory_totals *held = held_of(e, &look.view, late, pipe);

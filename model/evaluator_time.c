@@ -11,20 +11,30 @@ static struct spp_timing_context context_of(struct spp_evaluator *e, const struc
   return spp_timing_context_with(job, layout, g, &e->rates[loss]);
 }
 
+/* Layers by recompute and micro-batch, the loss by itself. */
+static const struct spp_model_time *model_of(struct spp_evaluator *e, const struct spp_timing_context *c,
+                                             const struct spp_evaluator_place *place) {
+  struct spp_kept_model *kept = &e->models[place->recompute * e->shape.micros + place->micro];
+  struct spp_kept_loss *loss = &e->loss[place->micro * e->shape.losses + place->loss];
+  if (kept->turn != e->layers_turn) spp_model_layers_count(c, &kept->model);
+  if (loss->turn != e->layers_turn) spp_loss_time_count(c, &loss->loss);
+  kept->turn = loss->turn = e->layers_turn;
+  kept->model.loss = loss->loss;
+  return &kept->model;
+}
+
 static const struct spp_kept_slot *layers_of(struct spp_evaluator *e, const struct spp_timing_context *c,
                                              const struct spp_evaluator_place *place) {
   struct spp_kept_slot *slot = &e->slots[spp_evaluator_slot(e, place)];
   const struct spp_kept_pipe *pipe = &e->pipes[place->pipe];
   if (slot->timed == e->layers_turn) return slot;
   static const struct spp_states_time none = {.hidden_s = 0};
-  struct spp_model_time model;
   struct spp_comm comm;
   struct spp_time time;
   const struct spp_stage *counted = &pipe->counted;
-  spp_model_time_count(c, &model);
   spp_comm_predict_layers(c->job, c->layout, c->g, counted, &comm);
   spp_comm_time_count(c, (double)counted->layers, &comm);
-  spp_layers_time_count(c, &model, &pipe->runs, counted, &comm, &slot->layers);
+  spp_layers_time_count(c, model_of(e, c, place), &pipe->runs, counted, &comm, &slot->layers);
   spp_time_parts_fill(c, &slot->layers, &none, &time);
   slot->least_s = time.step_s;
   slot->timed = e->layers_turn;

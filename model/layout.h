@@ -79,6 +79,10 @@ enum spp_axis {
 };
 unsigned spp_rule_axes(int index);
 int spp_rules_first_of(const struct spp_job *job, const struct spp_layout *layout, unsigned axes);
+/* The same in two steps, for a job asked about many layouts: the rules about one of `axes`, in order; the first of them
+ * broken. Fills at most `max` and returns how many there are. */
+int spp_rules_list(const struct spp_job *job, unsigned axes, int *rules, int max);
+int spp_rules_first_in(const struct spp_job *job, const struct spp_layout *layout, const int *rules, int count);
 /* Words for rule `index`, which the layout breaks. */
 void spp_rule_explain(const struct spp_job *job, const struct spp_layout *layout, int index, struct spp_violation *violation);
 

@@ -42,6 +42,8 @@ struct spp_memory_stage {
 void spp_memory_view_begin(const struct spp_job *job, const struct spp_layout *layout,
                            const struct spp_geometry *g, struct spp_memory_view *v);
 void spp_memory_view_layers(struct spp_memory_view *v);
+bool spp_memory_saves_by_op(const struct spp_job *job,
+                            const struct spp_layout *layout); /* v->saved is filled */
 void spp_memory_view_states(struct spp_memory_view *v);
 /* The layers of a stage; not late. Then its states. */
 void spp_memory_stage_layers(const struct spp_memory_view *v, const struct spp_stage *stage,

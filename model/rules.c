@@ -50,6 +50,24 @@ int spp_rules_first_of(const struct spp_job *job, const struct spp_layout *layou
   return -1;
 }
 
+int spp_rules_list(const struct spp_job *job, unsigned axes, int *rules, int max) {
+  int count = 0;
+  for (int i = 0; i < spp_rules_general_count + job->framework->rule_count; i++) {
+    int index = i < spp_rules_general_count ? i : job->framework->rules[i - spp_rules_general_count].index;
+    if (!(rule_at(index)->axes & axes)) continue;
+    if (count < max) rules[count] = index;
+    count++;
+  }
+  return count;
+}
+
+int spp_rules_first_in(const struct spp_job *job, const struct spp_layout *layout, const int *rules,
+                       int count) {
+  for (int i = 0; i < count; i++)
+    if (rule_at(rules[i])->broken(job, layout)) return rules[i];
+  return -1;
+}
+
 /* Does any rule about the same field refuse this value of it? */
 static bool refuses(const struct spp_job *job, struct spp_layout *layout, size_t vary, int64_t value) {
   memcpy((char *)layout + vary, &value, sizeof value);

@@ -46,12 +46,16 @@ static void add_part(const struct spp_timing_context *c, const struct spp_layer_
         count * t->host_s * (c->layout->recompute == SPP_RECOMPUTE_FULL ? 1 + recomputed : 1);
 }
 
-void spp_model_time_count(const struct spp_timing_context *c, struct spp_model_time *model) {
+void spp_model_layers_count(const struct spp_timing_context *c, struct spp_model_time *model) {
   for (int k = 0; k < c->job->arch->kind_count; k++)
     spp_layer_time_count(c, k, &model->kinds[k]);
   spp_embedding_time_count(c, &model->embedding);
-  spp_loss_time_count(c, &model->loss);
   spp_vision_time_count(c, &model->vision);
+}
+
+void spp_model_time_count(const struct spp_timing_context *c, struct spp_model_time *model) {
+  spp_model_layers_count(c, model);
+  spp_loss_time_count(c, &model->loss);
 }
 
 static void count_stage(const struct spp_timing_context *c, const struct spp_model_time *model,

@@ -80,6 +80,7 @@ void spp_state_exposure_count(const struct spp_timing_context *c, double forward
 struct spp_model_time {
   struct spp_layer_time kinds[SPP_MAX_LAYER_KINDS], embedding, loss, vision;
 };
+void spp_model_layers_count(const struct spp_timing_context *c, struct spp_model_time *model); /* but the loss */
 void spp_model_time_count(const struct spp_timing_context *c, struct spp_model_time *model);
 
 /* The stages of a pipeline in order; neighbours that hold the same layers are one run. NULL where a list is

@@ -31,12 +31,17 @@ double spp_objective_score(enum spp_objective objective, const struct spp_memory
   return time->tokens_per_s > 0 ? 1 / time->tokens_per_s : time->step_s;
 }
 
-static void count_reason(struct spp_reason *reason, const struct spp_place *place, int64_t over_bytes) {
+static void count_reasons(struct spp_reason *reason, const struct spp_place *place, int64_t over_bytes,
+                          int64_t count) {
   if (reason->count == 0 || spp_place_compare(place, &reason->example) < 0) {
     reason->example = *place;
     reason->over_bytes = over_bytes;
   }
-  reason->count++;
+  reason->count += count;
+}
+
+static void count_reason(struct spp_reason *reason, const struct spp_place *place, int64_t over_bytes) {
+  count_reasons(reason, place, over_bytes, 1);
 }
 
 static void add_candidate(struct spp_tally *tally, const struct spp_candidate *candidate) {
@@ -130,6 +135,8 @@ static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, c
 enum { MAX_BLOCK = SPP_MAX_RECOMPUTES * SPP_MAX_PIPES * SPP_LOSS_CHOICE_COUNT * SPP_MAX_MICRO_BATCHES };
 struct lessons {
   int block, plain_block;
+  int bounded; /* variant of states_bytes */
+  int64_t states_bytes;
   int64_t bytes[MAX_BLOCK];
   int64_t plain_bytes[MAX_BLOCK]; /* of the same layouts without offload */
   bool fits_plain[MAX_BLOCK];
@@ -159,11 +166,19 @@ static void turn_page(const struct spp_walk *walk, struct lessons *lessons) {
   memset(lessons->fits_plain, 0, used * sizeof *lessons->fits_plain);
 }
 
+/* The bound of the states' bytes does not look at the micro-batch. */
+static int64_t states_bytes(const struct spp_hunt *hunt, const struct spp_walk *walk,
+                            const struct spp_place *place, struct lessons *lessons) {
+  if (lessons->bounded != walk->number)
+    lessons->states_bytes = spp_bound_device_bytes(&hunt->bounds[place->framework], &walk->layout);
+  lessons->bounded = walk->number;
+  return lessons->states_bytes;
+}
+
 static int64_t least_bytes(const struct spp_hunt *hunt, const struct spp_walk *walk,
-                           const struct spp_place *place, const struct lessons *lessons) {
+                           const struct spp_place *place, struct lessons *lessons) {
   const struct spp_variant *v = &walk->variant;
-  int64_t bytes =
-      hunt->nearest_matters ? 0 : spp_bound_device_bytes(&hunt->bounds[place->framework], &walk->layout);
+  int64_t bytes = hunt->nearest_matters ? 0 : states_bytes(hunt, walk, place, lessons);
   int64_t plain = lessons->plain_bytes[own_slot(walk)];
   if (walk->layout.offload != SPP_OFFLOAD_NONE && plain > 0 && !hunt->nearest_matters)
     bytes = spp_max64(bytes, plain - spp_bound_freed_bytes(&hunt->bounds[place->framework], &walk->layout));
@@ -183,20 +198,6 @@ static bool needless_offload(const struct spp_hunt *hunt, const struct spp_walk 
                              const struct lessons *lessons) {
   return walk->variant.offload > 0 && hunt->options->objective != SPP_OBJECTIVE_MEMORY &&
          lessons->fits_plain[own_slot(walk)];
-}
-
-/* From a lower bound of the step time, and device bytes, known or bounded: can the layout be left out? risky:
- * it is known to be. */
-static bool hopeless(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
-                     int64_t device_bytes, bool risky) {
-  const struct spp_bound *bound = &hunt->bounds[place->framework];
-  if (hunt->known.front_count == 0) return false;
-  double step_s = spp_bound_step_s(bound, &walk->layout);
-  double score =
-      hunt->options->objective == SPP_OBJECTIVE_MEMORY ? (double)device_bytes : step_s / bound->real_tokens;
-  if (hunt->options->objective == SPP_OBJECTIVE_COST && walk->job->usd_per_gpu_hour > 0)
-    score *= walk->job->usd_per_gpu_hour / 3600 * (double)walk->job->gpus * 1e6;
-  return spp_known_hopeless(&hunt->known, place->framework, risky, score, step_s, device_bytes);
 }
 
 static int64_t capacity_of(const struct spp_job *job) {
@@ -239,6 +240,32 @@ static struct spp_evaluator_place place_of(const struct spp_walk *walk) {
                                       walk->micro};
 }
 
+/* Can the layout be left out, if its step takes at least so long and this much memory? risky: it is known to
+ * be. */
+static bool beaten(const struct pass *p, const struct spp_place *place, double step_s, int64_t device_bytes,
+                   bool risky) {
+  const struct spp_hunt *hunt = p->hunt;
+  const struct spp_job *job = p->walk.job;
+  double score = hunt->options->objective == SPP_OBJECTIVE_MEMORY
+                     ? (double)device_bytes
+                     : step_s / hunt->bounds[place->framework].real_tokens;
+  if (hunt->options->objective == SPP_OBJECTIVE_COST && job->usd_per_gpu_hour > 0)
+    score *= job->usd_per_gpu_hour / 3600 * (double)job->gpus * 1e6;
+  return spp_known_hopeless(&hunt->known, place->framework, risky, score, step_s, device_bytes);
+}
+
+/* The same from the bounds of the step time, the cheap one first. */
+static bool hopeless(struct pass *p, const struct spp_place *place, int64_t device_bytes, bool risky) {
+  const struct spp_walk *walk = &p->walk;
+  struct spp_evaluator_place kept = place_of(walk);
+  if (p->hunt->known.front_count == 0) return false;
+  double least_s = spp_bound_step_s(&p->hunt->bounds[place->framework], &walk->layout);
+  if (beaten(p, place, least_s, device_bytes, risky)) return true;
+  if (!begin(p)) return false;
+  return beaten(p, place, spp_evaluator_least_s(p->evaluator, walk->job, &walk->layout, &kept), device_bytes,
+                risky);
+}
+
 /* Memory of a layout that may fit; false when it does not, or is known not to. */
 static bool fit_in(struct pass *p, const struct spp_place *place, struct spp_memory_figures *memory) {
   const struct spp_walk *walk = &p->walk;
@@ -252,7 +279,7 @@ static bool fit_in(struct pass *p, const struct spp_place *place, struct spp_mem
       return false;
     }
     bool risky = *bytes > p->hunt->risky_bytes[place->framework];
-    if (hopeless(p->hunt, walk, place, *bytes, risky) && !decides_offload(walk)) return false;
+    if (hopeless(p, place, *bytes, risky) && !decides_offload(walk)) return false;
   }
   if (!begin(p)) return false;
   spp_evaluator_memory(p->evaluator, walk->job, &walk->layout, &kept, memory);
@@ -272,8 +299,7 @@ static void evaluate(struct pass *p, const struct spp_place *place) {
   bool risky = fits && is_risky(p->hunt, place->framework, walk->job, &memory);
   if (fits && !risky && walk->layout.offload == SPP_OFFLOAD_NONE)
     p->lessons.fits_plain[own_slot(walk)] = true;
-  if (p->tally->out_of_memory ||
-      (!exhaustive && (!fits || hopeless(p->hunt, walk, place, memory.device_bytes, risky)))) {
+  if (p->tally->out_of_memory || (!exhaustive && (!fits || hopeless(p, place, memory.device_bytes, risky)))) {
     p->tally->pruned++;
     return;
   }
@@ -302,7 +328,7 @@ static bool needs_no_layers(const struct pass *p, const struct spp_place *place)
   return spp_layout_likely(walk->job, &layout, p->hunt->options->min_fit);
 }
 
-/* Full recompute of the fewest layers that are likely to fit. Its time is bounded by no recompute, its bytes
+/* Full recompute of the fewest layers that are likely to fit. Its time is bounded by that with one, its bytes
  * by recompute of every layer, which comes first in the block. Where that takes no layer, or every one, it is
  * another variant: then this one adds nothing. The evaluator keeps parts by variant, and here each
  * micro-batch has a number of its own: the plain prediction is asked. */
@@ -311,8 +337,7 @@ static void evaluate_by_layers(struct pass *p, const struct spp_place *place) {
   const struct spp_search_options *options = p->hunt->options;
   bool comparable = walk->layout.grad_accum > 1 || walk->layout.pp > 1; /* as in least_bytes */
   int64_t least = comparable ? p->lessons.bytes[slot(walk, 0, walk->variant.pipe, walk->micro)] : 0;
-  if (!options->exhaustive &&
-      (least > most_likely_bytes(p, place) || hopeless(p->hunt, walk, place, least, false))) {
+  if (!options->exhaustive && (least > most_likely_bytes(p, place) || hopeless(p, place, least, false))) {
     p->tally->pruned++;
     return;
   }
@@ -327,6 +352,20 @@ static void evaluate_by_layers(struct pass *p, const struct spp_place *place) {
   add_candidate(p->tally, &candidate);
 }
 
+/* A broken rule counts once a layout; where it refuses the variant, all micro-batches left are counted at
+ * once, but those that are no part of the space. */
+static void refuse(struct pass *p, const struct spp_place *place, int rule) {
+  struct spp_walk *walk = &p->walk;
+  int count = 0, here = walk->micro;
+  int end = spp_walk_refused(walk) ? walk->choices.micro_batch_count : walk->micro + 1;
+  for (; walk->micro < end; walk->micro++)
+    count += !needless_offload(p->hunt, walk, &p->lessons);
+  walk->micro = here;
+  if (spp_walk_refused(walk)) spp_walk_skip(walk);
+  count_reasons(&p->tally->reasons[rule < SPP_TALLY_RULES ? rule : SPP_TALLY_RULES - 1], place, 0, count);
+  count_reasons(&p->tally->framework_rule[place->framework], place, 0, count);
+}
+
 void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_evaluator *evaluator,
                      struct spp_tally *tally) {
   const struct spp_space *space = &hunt->spaces[framework];
@@ -335,7 +374,7 @@ void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struc
   p.evaluator = evaluator;
   p.tally = tally;
   p.begun = false;
-  p.lessons.block = p.lessons.plain_block = -1;
+  p.lessons.block = p.lessons.plain_block = p.lessons.bounded = -1;
   spp_walk_begin(&p.walk, space, &space->cells[cell]);
   while (spp_walk_next(&p.walk)) {
     turn_page(&p.walk, &p.lessons);
@@ -343,8 +382,7 @@ void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struc
     struct spp_place place = {framework, cell, p.walk.number, p.walk.micro};
     int rule = spp_walk_rule(&p.walk);
     if (rule >= 0) {
-      count_reason(&tally->reasons[rule < SPP_TALLY_RULES ? rule : SPP_TALLY_RULES - 1], &place, 0);
-      count_reason(&tally->framework_rule[framework], &place, 0);
+      refuse(&p, &place, rule);
       continue;
     }
     tally->layouts++;

@@ -188,6 +188,9 @@ enum spp_status spp_space_build(const struct spp_job_spec *spec, const struct sp
     built.gpu_divisor_count = spp_divisors(built.jobs[0].gpus, built.gpu_divisors, SPP_MAX_DIVISORS);
     built.batch_divisor_count =
         spp_divisors(built.jobs[0].global_batch, built.batch_divisors, SPP_MAX_DIVISORS);
+    built.batch_rule_count =
+        spp_rules_list(&built.jobs[0], SPP_AXIS_BATCH, built.batch_rules, SPP_MAX_BATCH_RULES);
+    if (built.batch_rule_count > SPP_MAX_BATCH_RULES) built.batch_rule_count = SPP_MAX_BATCH_RULES;
     if (!build_cells(&built)) status = spp_diag_oom(diag);
   }
   if (status == SPP_OK && built.cell_count == 0)
@@ -494,7 +497,9 @@ void spp_walk_begin(struct spp_walk *walk, const struct spp_space *space, const 
 int spp_walk_rule(struct spp_walk *walk) {
   bool known = walk->ruled == walk->number;
   if (known && walk->rule >= 0) return walk->rule;
-  if (known) return spp_rules_first_of(walk->job, &walk->layout, SPP_AXIS_BATCH);
+  if (known)
+    return spp_rules_first_in(walk->job, &walk->layout, walk->space->batch_rules,
+                              walk->space->batch_rule_count);
   int rule = spp_rules_first(walk->job, &walk->layout);
   if (rule >= 0 && (spp_rule_axes(rule) & SPP_AXIS_BATCH)) return rule;
   walk->ruled = walk->number;
@@ -506,6 +511,14 @@ int spp_walk_rule(struct spp_walk *walk) {
  * there are simpler ways to save: neither is searched. */
 static bool beyond_layers(const struct spp_choices *choices, const struct spp_variant *variant) {
   return choices->pipes[variant->pipe].vpp > 1 || choices->offloads[variant->offload] != SPP_OFFLOAD_NONE;
+}
+
+bool spp_walk_refused(const struct spp_walk *walk) {
+  return walk->ruled == walk->number && walk->rule >= 0;
+}
+
+void spp_walk_skip(struct spp_walk *walk) {
+  walk->micro = walk->choices.micro_batch_count - 1;
 }
 
 bool spp_walk_next(struct spp_walk *walk) {

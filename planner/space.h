@@ -12,6 +12,7 @@
 #include "model/layout.h"
 
 enum {
+  SPP_MAX_BATCH_RULES = 64,
   SPP_MAX_DIVISORS = 256,
   SPP_MAX_PIPES = 40,
   SPP_MAX_SHARDINGS = 96,
@@ -34,6 +35,7 @@ struct spp_space {
   int cell_count, cell_capacity;
   int64_t gpu_divisors[SPP_MAX_DIVISORS], batch_divisors[SPP_MAX_DIVISORS];
   int gpu_divisor_count, batch_divisor_count;
+  int batch_rules[SPP_MAX_BATCH_RULES], batch_rule_count; /* those that look at the batch */
 };
 
 /* The choices inside one cell; each list has at least one member. */
@@ -105,6 +107,10 @@ bool spp_walk_by_layers(const struct spp_walk *walk);
 int64_t spp_fewest_layers(const struct spp_job *job, const struct spp_layout *layout, double likely);
 /* The layout fits, and with at least this likelihood. */
 bool spp_layout_likely(const struct spp_job *job, const struct spp_layout *layout, double likely);
+/* Does the rule just found refuse every micro-batch of the variant? */
+bool spp_walk_refused(const struct spp_walk *walk);
+/* Leave out the micro-batches after the current one. */
+void spp_walk_skip(struct spp_walk *walk);
 /* Go straight to a layout seen before. */
 void spp_walk_seek(struct spp_walk *walk, int number, int micro);
 
