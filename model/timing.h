@@ -34,6 +34,9 @@ struct spp_time_shape {
 void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout,
                       const struct spp_geometry *geometry, struct spp_time_shape *shape);
 
+/* Time of attention in a ring over that of as many FLOPs under a causal mask, at least. */
+double spp_ring_attention_share(enum spp_pass pass);
+
 /* Model FLOPs of one step of the whole job by both conventions, and what the hardware executes (recompute,
  * flash backward). Sources: NVIDIA/Megatron-LM megatron/training/training.py (causal half), PaLM appendix B
  * (full). */

@@ -23,6 +23,10 @@ enum {
  * backward 1.06, 1.01, 1.03, 1.03 (FA2): means, the backward's from both. */
 static const double unmasked_forward_rate = 1.05, unmasked_backward_rate = 1.02;
 
+double spp_ring_attention_share(enum spp_pass pass) {
+  return 1 / (pass == SPP_PASS_BACKWARD ? unmasked_backward_rate : unmasked_forward_rate);
+}
+
 double spp_window_pairs(const struct spp_geometry *g, const struct spp_layer_kind *kind) {
   double tokens = (double)g->sequences * (double)g->padded_tokens;
   double window = (double)kind->window_tokens;

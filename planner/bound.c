@@ -9,12 +9,12 @@
 
 static const double rounding = 1 - 1e-6; /* sums of doubles in another order */
 
-/* No kernel runs above its fitted rate, and cutting work into more kernels adds start-up and half-length
- * terms, never takes any away; so the whole model's FLOPs at those rates, spread evenly over the GPUs, bound
- * the slowest GPU from below. Attention backward is 2.5 forwards (a flash kernel recomputes the scores);
- * matrix products backward are the two halves where weights are trained, one where they are frozen. Vision
- * tower, memory-bound kernels, communication, optimizer and host are left out. Sources of the counts:
- * model/flops.c. */
+/* No kernel runs above its fitted rate (blocks of a ring that need no mask by a known ratio), and cutting
+ * work into more kernels adds start-up and half-length terms, never takes any away; so the whole model's
+ * FLOPs at those rates, spread evenly over the GPUs, bound the slowest GPU from below. Attention backward
+ * is 2.5 forwards (a flash kernel recomputes the scores); matrix products backward are the two halves where
+ * weights are trained, one where they are frozen. Vision tower, memory-bound kernels, communication,
+ * optimizer and host are left out. Sources of the counts: model/flops.c. */
 void spp_bound_prepare(const struct spp_job *job, struct spp_bound *bound) {
   struct spp_layout plain = spp_layout_plain();
   struct spp_geometry g;
@@ -32,17 +32,22 @@ void spp_bound_prepare(const struct spp_job *job, struct spp_bound *bound) {
   double weights = 2 * (double)job->params.gemm_per_token * (double)g.real_tokens * rates.gemm_s_per_flop;
   double head = 2 * (double)job->arch->vocab * (double)job->arch->hidden * (double)g.real_tokens *
                 rates.gemm_s_per_flop;
-  double forward_s = weights + attention * rates.forward.s_per_flop;
-  double backward_s = weights * (rates.dgrad_ratio + (frozen ? 0 : rates.wgrad_ratio)) +
-                      2.5 * attention * rates.backward.s_per_flop;
-  double again_s = fmax(0, weights - head) + attention * rates.forward.s_per_flop;
-  double once_s = forwards * forward_s + (trains ? backward_s : 0);
   bound->job = job;
   bound->real_tokens = (double)g.real_tokens;
   bound->host_s_per_byte =
       rates.host_s_per_byte * fmin(gpus, (double)spp_max64(1, job->cluster->gpus_per_node));
-  for (int r = 0; r < SPP_RECOMPUTE_COUNT; r++)
-    bound->device_s[r] = rounding / gpus * (once_s + (r == SPP_RECOMPUTE_FULL && trains ? again_s : 0));
+  for (int ring = 0; ring < 2; ring++) {
+    double ahead = ring ? spp_ring_attention_share(SPP_PASS_FORWARD) : 1,
+           back = ring ? spp_ring_attention_share(SPP_PASS_BACKWARD) : 1;
+    double attention_s = attention * rates.forward.s_per_flop * ahead, forward_s = weights + attention_s;
+    double backward_s = weights * (rates.dgrad_ratio + (frozen ? 0 : rates.wgrad_ratio)) +
+                        2.5 * attention * rates.backward.s_per_flop * back;
+    double again_s = fmax(0, weights - head) + attention_s;
+    double once_s = forwards * forward_s + (trains ? backward_s : 0);
+    for (int r = 0; r < SPP_RECOMPUTE_COUNT; r++)
+      bound->device_s[r][ring] =
+          rounding / gpus * (once_s + (r == SPP_RECOMPUTE_FULL && trains ? again_s : 0));
+  }
 }
 
 /* Elements of the largest rank: at least the mean over stages of what tensor and expert parallelism leave. */
@@ -88,7 +93,8 @@ double spp_bound_step_s(const struct spp_bound *bound, const struct spp_layout *
   double m = (double)spp_max64(1, layout->grad_accum), bubble = 0;
   if (layout->schedule != SPP_SCHEDULE_ZB_H1 && layout->schedule != SPP_SCHEDULE_ZB_H2)
     bubble = (double)(layout->pp - 1) / (m * (double)spp_max64(1, layout->vpp));
-  return bound->device_s[recompute] * (1 + bubble) + host_step_s(bound, layout);
+  bool ring = layout->ring > 1 && layout->sp_kind != SPP_SP_ALLGATHER;
+  return bound->device_s[recompute][ring] * (1 + bubble) + host_step_s(bound, layout);
 }
 
 /* Weights, masters and moments are there from the first step to the last, on every rank of the group in equal

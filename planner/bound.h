@@ -8,8 +8,8 @@
 /* What bounds take from a job once; the job's losses share it. */
 struct spp_bound {
   const struct spp_job *job;
-  double device_s[SPP_RECOMPUTE_COUNT]; /* matrix products and attention of a step, spread evenly over all
-                                           GPUs */
+  double device_s[SPP_RECOMPUTE_COUNT][2]; /* matrix products and attention of a step, spread evenly over all
+                                              GPUs; [1]: with attention in a ring */
   double host_s_per_byte;               /* of optimizer states that one GPU of a node keeps in host memory */
   double real_tokens;                   /* of a step */
 };

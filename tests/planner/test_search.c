@@ -83,6 +83,33 @@ static void the_default_job_has_a_plan_from_every_framework_that_can_do_it(void 
   spp_search_free(&result);
 }
 
+/* Every legal layout of every framework, predicted by itself: none that fits, as likely as the best plan
+ * does or is asked to, is faster than it by more than a tie. */
+static void expect_none_faster(const struct spp_search_options *options, const struct spp_plan *best) {
+  struct spp_diag diag;
+  bool best_risky = risky(options, best);
+  double fastest = 1.0011 * best->prediction.time.tokens_per_s;
+  for (int f = 0; f < options->framework_count; f++) {
+    struct spp_space space;
+    if (spp_space_build(&options->spec, options->frameworks[f], &options->fixed, &space, &diag) != SPP_OK)
+      continue;
+    for (int c = 0; c < space.cell_count; c++) {
+      static struct spp_walk walk;
+      spp_walk_begin(&walk, &space, &space.cells[c]);
+      while (spp_walk_next(&walk)) {
+        struct spp_prediction p;
+        if (spp_rules_first(walk.job, &walk.layout) >= 0) continue;
+        spp_predict(walk.job, &walk.layout, NULL, &p);
+        if (!p.memory.fits || !p.memory.host_fits) continue;
+        bool likely = !spp_plan_risky(options, &p.memory);
+        if (best_risky) expect_false(likely);
+        if (best_risky || likely) expect_true(p.time.tokens_per_s <= fastest);
+      }
+    }
+    spp_space_free(&space);
+  }
+}
+
 static void nothing_feasible_beats_the_plan_by_more_than_a_tie(void **state) {
   struct spp_search_options options;
   struct spp_search_result result;
@@ -90,23 +117,7 @@ static void nothing_feasible_beats_the_plan_by_more_than_a_tie(void **state) {
   (void)state;
   jobs_options("qwen2.5-7b", "h100-80gb", 8, 32768, &options);
   expect_status(spp_search(&options, &result, &diag), SPP_OK, &diag);
-  double best = result.plans[0].prediction.time.tokens_per_s;
-  for (int f = 0; f < options.framework_count; f++) {
-    struct spp_space space;
-    if (spp_space_build(&options.spec, options.frameworks[f], &options.fixed, &space, &diag) != SPP_OK)
-      continue;
-    for (int c = 0; c < space.cell_count; c++) {
-      struct spp_walk walk;
-      spp_walk_begin(&walk, &space, &space.cells[c]);
-      while (spp_walk_next(&walk)) {
-        struct spp_prediction p;
-        if (spp_rules_first(walk.job, &walk.layout) >= 0) continue;
-        spp_predict(walk.job, &walk.layout, NULL, &p);
-        if (p.memory.fits && p.memory.host_fits) expect_true(p.time.tokens_per_s <= 1.0011 * best);
-      }
-    }
-    spp_space_free(&space);
-  }
+  expect_none_faster(&options, &result.plans[0]);
   spp_search_free(&result);
 }
 
@@ -260,15 +271,15 @@ static int64_t pick(const int64_t *values, int count) {
 }
 
 static void random_options(struct spp_search_options *options, const struct spp_framework **frameworks) {
-  static const char *const models[] = {"qwen2.5-0.5b", "qwen2.5-7b", "llama3.1-8b", "qwen3-30b-a3b",
-                                       "qwen2.5-32b"};
+  static const char *const models[] = {"qwen2.5-0.5b", "qwen2.5-7b",       "llama3.1-8b", "qwen3-30b-a3b",
+                                       "qwen2.5-32b",  "deepseek-v2-lite", "gemma2-2b"};
   static const char *const gpus[] = {"h100-80gb", "a100-40gb", "rtx-4090"};
   static const int64_t counts[] = {1, 2, 3, 4, 6, 8, 16}, seqs[] = {512, 4096, 16384, 32768, 131072, 1000};
   static const int64_t batches[] = {0, 0, 8, 12, 32, 7};
   static const int64_t objectives[] = {SPP_OBJECTIVE_THROUGHPUT, SPP_OBJECTIVE_MEMORY, SPP_OBJECTIVE_COST};
   static const double min_fits[] = {0, 0.8, 0.95};
   static const int64_t methods[] = {SPP_UNSET, SPP_METHOD_FULL, SPP_METHOD_LORA, SPP_METHOD_QLORA};
-  jobs_options(models[next_random() % 5], gpus[next_random() % 3], pick(counts, 7), pick(seqs, 6), options);
+  jobs_options(models[next_random() % 7], gpus[next_random() % 3], pick(counts, 7), pick(seqs, 6), options);
   options->spec.global_batch = pick(batches, 6);
   options->spec.method = (int)pick(methods, 4);
   options->spec.packing = next_random() % 2 ? 1 : SPP_UNSET;
@@ -280,10 +291,10 @@ static void random_options(struct spp_search_options *options, const struct spp_
   options->framework_count = 1;
 }
 
-static void pruning_changes_no_answer_on_two_hundred_random_jobs(void **state) {
+static void pruning_changes_no_answer_on_five_hundred_random_jobs(void **state) {
   (void)state;
   random_state = 20240601;
-  for (int i = 0; i < 220; i++) {
+  for (int i = 0; i < 500; i++) {
     struct spp_search_options options;
     struct spp_search_result pruned, judge;
     struct spp_diag diag = {.status = SPP_OK};
@@ -302,6 +313,28 @@ static void pruning_changes_no_answer_on_two_hundred_random_jobs(void **state) {
     spp_search_free(&pruned);
     spp_search_free(&judge);
   }
+  expect_note("%s", "");
+}
+
+static void no_layout_that_fits_is_faster_than_the_answer_on_two_hundred_random_jobs(void **state) {
+  int answered = 0;
+  (void)state;
+  random_state = 20261130;
+  for (int i = 0; i < 400 && answered < 200; i++) {
+    struct spp_search_options options;
+    struct spp_search_result result;
+    struct spp_diag diag;
+    const struct spp_framework *framework;
+    random_options(&options, &framework);
+    options.objective = SPP_OBJECTIVE_THROUGHPUT;
+    expect_note("job %d: %s %s x%d seq %d batch %d", i, framework->name, options.spec.arch->name,
+                (int)options.spec.gpus, (int)options.spec.seq_tokens, (int)options.spec.global_batch);
+    enum spp_status status = spp_search(&options, &result, &diag);
+    if (status == SPP_OK) expect_none_faster(&options, &result.plans[0]);
+    answered += status == SPP_OK;
+    if (status == SPP_OK || status == SPP_ERR_NOFIT) spp_search_free(&result);
+  }
+  expect_i64(answered, 200);
   expect_note("%s", "");
 }
 
@@ -505,7 +538,8 @@ int main(void) {
       cmocka_unit_test(likelihood_falls_as_bytes_grow),
       cmocka_unit_test(one_gpu_takes_the_simplest_of_equal_layouts),
       cmocka_unit_test(no_more_layers_are_recomputed_than_must_be),
-      cmocka_unit_test(pruning_changes_no_answer_on_two_hundred_random_jobs),
+      cmocka_unit_test(pruning_changes_no_answer_on_five_hundred_random_jobs),
+      cmocka_unit_test(no_layout_that_fits_is_faster_than_the_answer_on_two_hundred_random_jobs),
       cmocka_unit_test(four_threads_find_what_one_finds),
       cmocka_unit_test(the_order_of_frameworks_only_breaks_ties),
       cmocka_unit_test(more_memory_never_makes_the_best_slower),

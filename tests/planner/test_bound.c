@@ -1,0 +1,100 @@
+/* The bounds that pruning rests on hold for every layout that is predicted: the judge is spp_predict(). */
+#include "planner/bound.h"
+
+#include "model/predict.h"
+#include "planner/space.h"
+#include "tests/planner/jobs.h"
+
+static uint64_t random_state;
+static uint64_t next_random(void) { /* SplitMix64 */
+  uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+  return z ^ z >> 31;
+}
+static int64_t pick(const int64_t *values, int count) {
+  return values[next_random() % (uint64_t)count];
+}
+
+static void random_options(struct spp_search_options *options) {
+  static const char *const models[] = {"qwen2.5-0.5b", "llama3.1-8b",      "qwen3-30b-a3b", "gemma2-9b",
+                                       "mixtral-8x7b", "deepseek-v2-lite", "llama3.1-70b",  "qwen2.5-vl-7b"};
+  static const char *const gpus[] = {"h100-80gb", "a100-40gb", "rtx-4090"};
+  static const int64_t counts[] = {1, 2, 6, 8, 16, 64, 256}, seqs[] = {512, 4096, 32768, 131072, 1000};
+  static const int64_t batches[] = {0, 0, 8, 12, 32, 7, 512};
+  static const int64_t methods[] = {SPP_UNSET, SPP_METHOD_FULL, SPP_METHOD_LORA, SPP_METHOD_QLORA};
+  static const int64_t modes[] = {SPP_UNSET, SPP_UNSET, SPP_UNSET, SPP_MODE_DPO, SPP_MODE_INFER};
+  static const int64_t dtypes[] = {SPP_UNSET, SPP_UNSET, SPP_DTYPE_FP8, SPP_DTYPE_FP32};
+  jobs_options(models[next_random() % 8], gpus[next_random() % 3], pick(counts, 7), pick(seqs, 5), options);
+  options->spec.global_batch = pick(batches, 7);
+  options->spec.method = (int)pick(methods, 4);
+  options->spec.mode = (int)pick(modes, 5);
+  options->spec.dtype = (int)pick(dtypes, 4);
+  options->spec.packing = next_random() % 3 == 0 ? 1 : SPP_UNSET;
+  if (next_random() % 6 == 0) options->fixed.recompute_layers = 2;
+}
+
+/* What the allocator can give back is no part of what must fit. */
+static int64_t needed(const struct spp_memory *m) {
+  return m->device_bytes - m->reclaimable_bytes;
+}
+
+static void expect_bounded(const struct spp_bound *bound, const struct spp_job *job,
+                           const struct spp_layout *layout) {
+  struct spp_prediction p;
+  char text[256];
+  spp_predict(job, layout, NULL, &p);
+  double least_s = spp_bound_step_s(bound, layout);
+  int64_t least_bytes = spp_bound_device_bytes(bound, layout);
+  expect_note("%s %s: %s schedule %d offload %d: at least %.17g of %.17g s, %lld of %lld bytes",
+              job->framework->name, job->arch->name, spp_layout_describe(job, layout, text, sizeof text),
+              (int)layout->schedule, (int)layout->offload, least_s, p.time.step_s, (long long)least_bytes,
+              (long long)needed(&p.memory));
+  expect_true(least_s > 0 && least_s <= p.time.step_s);
+  expect_true(least_bytes <= needed(&p.memory));
+  if (layout->offload == SPP_OFFLOAD_NONE) return;
+  struct spp_layout plain = *layout;
+  struct spp_prediction without;
+  plain.offload = SPP_OFFLOAD_NONE;
+  spp_predict(job, &plain, NULL, &without);
+  int64_t freed = spp_bound_freed_bytes(bound, layout);
+  expect_true(freed == INT64_MAX || needed(&without.memory) - needed(&p.memory) <= freed);
+}
+
+static void no_prediction_falls_below_its_bounds(void **state) {
+  int64_t asked = 0;
+  (void)state;
+  random_state = 20261201;
+  for (int i = 0; i < 1000; i++) {
+    struct spp_search_options options;
+    struct spp_space space;
+    struct spp_bound bound;
+    struct spp_diag diag;
+    random_options(&options);
+    const struct spp_framework *framework =
+        options.frameworks[next_random() % (uint64_t)options.framework_count];
+    if (spp_space_build(&options.spec, framework, &options.fixed, &space, &diag) != SPP_OK) continue;
+    spp_bound_prepare(&space.jobs[0], &bound);
+    for (int n = 0; n < 10; n++) {
+      static struct spp_walk walk;
+      spp_walk_begin(&walk, &space, &space.cells[next_random() % (uint64_t)space.cell_count]);
+      while (spp_walk_next(&walk)) {
+        if (next_random() % 16 || spp_rules_first(walk.job, &walk.layout) >= 0) continue;
+        expect_bounded(&bound, walk.job, &walk.layout);
+        asked++;
+      }
+    }
+    spp_space_free(&space);
+  }
+  expect_note("%lld layouts", (long long)asked);
+  expect_true(asked > 30000);
+  expect_note("%s", "");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(no_prediction_falls_below_its_bounds),
+  };
+  int failed = cmocka_run_group_tests(tests, jobs_setup, jobs_teardown);
+  return failed != 0;
+}
