@@ -50,6 +50,11 @@ void spp_evaluator_memory(struct spp_evaluator *evaluator, const struct spp_job 
 void spp_evaluator_time(struct spp_evaluator *evaluator, const struct spp_job *job,
                         const struct spp_layout *layout, const struct spp_evaluator_place *place,
                         struct spp_time_figures *time);
+/* The same, or at least as much, for far less where the layers are new: what is held, and what all layers
+ * keep when the forward is done. Only the bytes of the device are filled. */
+void spp_evaluator_least_memory(struct spp_evaluator *evaluator, const struct spp_job *job,
+                                const struct spp_layout *layout, const struct spp_evaluator_place *place,
+                                struct spp_memory_figures *memory);
 /* Seconds the step takes at least, however the states are sharded and offloaded: what layers and pipeline
  * need by themselves. */
 double spp_evaluator_least_s(struct spp_evaluator *evaluator, const struct spp_job *job,

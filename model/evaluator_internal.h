@@ -71,6 +71,7 @@ struct spp_evaluator {
   struct spp_kept_tensors {
     unsigned turn; /* of the layers */
     struct spp_kept_list kept[SPP_LAYER_CLASS_COUNT], saved[SPP_LAYER_CLASS_COUNT];
+    int64_t layer_keeps[SPP_LAYER_CLASS_COUNT]; /* spp_memory_layer_keeps() */
     bool transients_known[SPP_LAYER_CLASS_COUNT];
     struct spp_memory_totals transients[SPP_LAYER_CLASS_COUNT];
   } * tensors; /* by recompute and micro-batch */

@@ -87,6 +87,8 @@ static void know_layers(struct look *look) {
     copy_list(made ? &v->kept[c] : &tensors->kept[c], made ? &tensors->kept[c] : &v->kept[c]);
     copy_list(made ? &v->saved[c] : &tensors->saved[c], made ? &tensors->saved[c] : &v->saved[c]);
   }
+  for (int c = 0; made && c < SPP_LAYER_CLASS_COUNT; c++)
+    tensors->layer_keeps[c] = v->kind[c] ? spp_memory_layer_keeps(v, (enum spp_layer_class)c) : 0;
   tensors->turn = look->turn;
   if (v->job->method == SPP_METHOD_QLORA) spp_memory_view_states(v); /* largest matrix */
   look->layers_known = true;
@@ -171,16 +173,21 @@ static void fill_passes(struct look *look, const struct spp_kept_pipe *pipe, boo
   }
 }
 
+static bool passes_known(const struct spp_evaluator *e, const struct look *look, bool late, int index) {
+  const struct spp_kept_slot *slot = &e->slots[index];
+  return slot->passed == e->layers_turn && slot->late == late &&
+         slot->pass_tie == spp_memory_tie(look->view.job, look->view.layout);
+}
+
 /* Totals by run and class of what a pass of layers needs. */
 static const struct spp_memory_totals *passes_of(struct spp_evaluator *e, struct look *look,
                                                  const struct spp_kept_pipe *pipe, bool late, int index) {
   struct spp_kept_slot *slot = &e->slots[index];
   struct spp_memory_totals *totals = &e->totals[(size_t)index * (size_t)e->totals_per_slot];
-  int tie = spp_memory_tie(look->view.job, look->view.layout);
-  if (slot->passed == e->layers_turn && slot->pass_tie == tie && slot->late == late) return totals;
+  if (passes_known(e, look, late, index)) return totals;
   fill_passes(look, pipe, late, totals);
   slot->passed = e->layers_turn;
-  slot->pass_tie = tie;
+  slot->pass_tie = spp_memory_tie(look->view.job, look->view.layout);
   slot->late = late;
   return totals;
 }
@@ -193,6 +200,85 @@ struct spp_memory_figures spp_memory_figures_of(const struct spp_memory *m) {
                                      .host_capacity_bytes = m->host_capacity_bytes,
                                      .fits = m->fits,
                                      .host_fits = m->host_fits};
+}
+
+static void begin_look(struct spp_evaluator *e, const struct spp_job *job, const struct spp_layout *layout,
+                       const struct spp_geometry *g, const struct spp_evaluator_place *place,
+                       struct look *look) {
+  look->layers_known = false;
+  look->tensors = &e->tensors[place->recompute * e->shape.micros + place->micro];
+  look->turn = e->layers_turn;
+  spp_memory_view_begin(job, layout, g, &look->view);
+}
+
+/* What the layers of a stage keep of the micro-batches in flight: alive when the last forward is done, with
+ * what a recomputed layer keeps (its input, the largest unit's apart). */
+static int64_t least_kept(const struct look *look, const struct spp_stage *stage) {
+  const struct spp_memory_view *v = &look->view;
+  struct spp_memory_stage s;
+  int64_t bytes = 0;
+  spp_memory_stage_layers(v, stage, &s);
+  for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
+    bool full = v->layout->recompute == SPP_RECOMPUTE_FULL;
+    int64_t copies = spp_memory_in_flight(stage, full ? s.recomputed[c] : s.layers[c]);
+    bytes = spp_sat_add(bytes, spp_sat_mul(copies, look->tensors->layer_keeps[c]));
+  }
+  return bytes;
+}
+
+/* With offloaded inputs or units of layers, layers keep less: no more is said than what is held. */
+static void least_peak(struct spp_evaluator *e, struct look *look, const struct spp_kept_pipe *pipe,
+                       const struct spp_memory_totals *held, struct spp_memory_peak *peak) {
+  const struct spp_memory_view *v = &look->view;
+  bool keeps = !spp_offload_activations(v->layout->offload) && v->layout->recompute_unit <= 1;
+  if (look->tensors->turn != e->layers_turn) know_layers(look);
+  for (int r = 0; r < pipe->runs.count; r++) {
+    struct spp_stage stage = pipe->run[r].stage;
+    struct spp_memory_totals totals;
+    if (!pipe->looked_at[r]) continue;
+    spp_stage_in_flight(v->job, v->layout, v->g, &stage);
+    totals = held[r];
+    if (keeps)
+      totals.moment[SPP_MOMENT_FORWARD] =
+          spp_sat_add(totals.moment[SPP_MOMENT_FORWARD], least_kept(look, &stage));
+    spp_memory_peak_of(v->job, &totals, peak);
+  }
+}
+
+static void whole_peak(const struct spp_job *job, const struct spp_kept_pipe *pipe,
+                       const struct spp_memory_totals *held, const struct spp_memory_totals *pass,
+                       struct spp_memory_peak *peak) {
+  for (int r = 0; r < pipe->runs.count; r++) {
+    for (int c = 0; pipe->looked_at[r] && c < SPP_LAYER_CLASS_COUNT; c++, pass++) {
+      struct spp_memory_totals totals;
+      if (pass->outside < 0) continue;
+      add_totals(&held[r], pass, &totals);
+      spp_memory_peak_of(job, &totals, peak);
+    }
+  }
+}
+
+void spp_evaluator_least_memory(struct spp_evaluator *e, const struct spp_job *job,
+                                const struct spp_layout *layout, const struct spp_evaluator_place *place,
+                                struct spp_memory_figures *figures) {
+  struct spp_kept_pipe *pipe = &e->pipes[place->pipe];
+  int index = spp_evaluator_slot(e, place);
+  struct spp_memory_peak peak = {.bytes = -1};
+  struct spp_memory memory;
+  struct look look;
+  spp_evaluator_turn(e, job, layout);
+  struct spp_geometry g = spp_evaluator_geometry(e, job, layout, place);
+  begin_look(e, job, layout, &g, place, &look);
+  figures->device_bytes = figures->reclaimable_bytes = 0;
+  if (pipe->whole || !look.view.trains || spp_memory_may_be_late(&look.view)) return;
+  const struct spp_memory_totals *held = held_of(e, &look.view, false, pipe);
+  if (passes_known(e, &look, false, index))
+    whole_peak(job, pipe, held, passes_of(e, &look, pipe, false, index), &peak);
+  else
+    least_peak(e, &look, pipe, held, &peak);
+  spp_memory_verdict(job, &peak, &memory);
+  figures->device_bytes = memory.device_bytes;
+  figures->reclaimable_bytes = memory.reclaimable_bytes;
 }
 
 void spp_evaluator_memory(struct spp_evaluator *e, const struct spp_job *job, const struct spp_layout *layout,
@@ -209,21 +295,11 @@ void spp_evaluator_memory(struct spp_evaluator *e, const struct spp_job *job, co
     *figures = spp_memory_figures_of(&memory);
     return;
   }
-  look.layers_known = false;
-  look.tensors = &e->tensors[place->recompute * e->shape.micros + place->micro];
-  look.turn = e->layers_turn;
-  spp_memory_view_begin(job, layout, &g, &look.view);
+  begin_look(e, job, layout, &g, place, &look);
   bool late = is_late(e, &look, pipe, &e->slots[index]);
   const struct spp_memory_totals *held = held_of(e, &look.view, late, pipe);
   const struct spp_memory_totals *pass = passes_of(e, &look, pipe, late, index);
-  for (int r = 0; r < pipe->runs.count; r++) {
-    for (int c = 0; pipe->looked_at[r] && c < SPP_LAYER_CLASS_COUNT; c++, pass++) {
-      struct spp_memory_totals totals;
-      if (pass->outside < 0) continue;
-      add_totals(&held[r], pass, &totals);
-      spp_memory_peak_of(job, &totals, &peak);
-    }
-  }
+  whole_peak(job, pipe, held, pass, &peak);
   spp_memory_verdict(job, &peak, &memory);
   spp_memory_report_host(&look.view, &memory);
   *figures = spp_memory_figures_of(&memory);

@@ -278,8 +278,19 @@ static bool fit_in(struct pass *p, const struct spp_place *place, struct spp_mem
       count_reason(&p->tally->reasons[SPP_REASON_MEMORY], place, -1);
       return false;
     }
+    int64_t device_bytes = *bytes;
+    if (!p->hunt->nearest_matters && begin(p)) { /* more is known at a price */
+      spp_evaluator_least_memory(p->evaluator, walk->job, &walk->layout, &kept, memory);
+      device_bytes = spp_max64(device_bytes, memory->device_bytes);
+      *bytes = spp_max64(*bytes, memory->device_bytes - memory->reclaimable_bytes);
+      if (walk->layout.offload == SPP_OFFLOAD_NONE) p->lessons.plain_bytes[own_slot(walk)] = *bytes;
+    }
+    if (*bytes > capacity_of(walk->job)) {
+      count_reason(&p->tally->reasons[SPP_REASON_MEMORY], place, -1);
+      return false;
+    }
     bool risky = *bytes > p->hunt->risky_bytes[place->framework];
-    if (hopeless(p, place, *bytes, risky) && !decides_offload(walk)) return false;
+    if (hopeless(p, place, device_bytes, risky) && !decides_offload(walk)) return false;
   }
   if (!begin(p)) return false;
   spp_evaluator_memory(p->evaluator, walk->job, &walk->layout, &kept, memory);

@@ -42,23 +42,27 @@ static void random_options(struct spp_search_options *options) {
 
 static void expect_same(const struct spp_job *job, const struct spp_layout *layout,
                         const struct spp_memory_figures *memory, const struct spp_time_figures *time,
-                        double least_s) {
+                        double least_s, const struct spp_memory_figures *least) {
   struct spp_prediction p;
   char text[256];
   spp_predict(job, layout, NULL, &p);
-  bool same = memory->device_bytes == p.memory.device_bytes &&
-              memory->reclaimable_bytes == p.memory.reclaimable_bytes &&
-              memory->capacity_bytes == p.memory.capacity_bytes && memory->fits == p.memory.fits &&
-              memory->host_fits == p.memory.host_fits &&
-              memory->host_bytes_per_node == p.memory.host_bytes_per_node &&
-              memory->host_capacity_bytes == p.memory.host_capacity_bytes && time->step_s == p.time.step_s &&
-              time->tokens_per_s == p.time.tokens_per_s &&
-              time->usd_per_million_tokens == p.time.usd_per_million_tokens && least_s <= p.time.step_s;
+  bool same =
+      memory->device_bytes == p.memory.device_bytes &&
+      memory->reclaimable_bytes == p.memory.reclaimable_bytes &&
+      memory->capacity_bytes == p.memory.capacity_bytes && memory->fits == p.memory.fits &&
+      memory->host_fits == p.memory.host_fits &&
+      memory->host_bytes_per_node == p.memory.host_bytes_per_node &&
+      memory->host_capacity_bytes == p.memory.host_capacity_bytes && time->step_s == p.time.step_s &&
+      time->tokens_per_s == p.time.tokens_per_s &&
+      time->usd_per_million_tokens == p.time.usd_per_million_tokens && least_s <= p.time.step_s &&
+      least->device_bytes <= p.memory.device_bytes &&
+      least->device_bytes - least->reclaimable_bytes <= p.memory.device_bytes - p.memory.reclaimable_bytes;
   if (same) return;
-  expect_note("%s %s: %s zero %d offload %d recompute %d: %lld %lld bytes, %.17g %.17g s, at least %.17g",
-              job->framework->name, job->arch->name, spp_layout_describe(job, layout, text, sizeof text),
-              layout->zero, (int)layout->offload, (int)layout->recompute, (long long)memory->device_bytes,
-              (long long)p.memory.device_bytes, time->step_s, p.time.step_s, least_s);
+  expect_note(
+      "%s %s: %s zero %d offload %d recompute %d: %lld %lld bytes, %.17g %.17g s, at least %.17g and %lld",
+      job->framework->name, job->arch->name, spp_layout_describe(job, layout, text, sizeof text),
+      layout->zero, (int)layout->offload, (int)layout->recompute, (long long)memory->device_bytes,
+      (long long)p.memory.device_bytes, time->step_s, p.time.step_s, least_s, (long long)least->device_bytes);
   expect_true(same);
 }
 
@@ -81,10 +85,12 @@ static int64_t compare_cell(const struct spp_space *space, const struct spp_cell
     if (!begun) expect_true(spp_evaluator_begin(evaluator, &shape, walk.job, &walk.layout));
     begun = true;
     double least_s = next_random() % 2 ? spp_evaluator_least_s(evaluator, walk.job, &walk.layout, &place) : 0;
+    struct spp_memory_figures least = {.device_bytes = 0};
+    if (next_random() % 2) spp_evaluator_least_memory(evaluator, walk.job, &walk.layout, &place, &least);
     if (next_random() % 2) spp_evaluator_memory(evaluator, walk.job, &walk.layout, &place, &memory);
     spp_evaluator_time(evaluator, walk.job, &walk.layout, &place, &time);
     spp_evaluator_memory(evaluator, walk.job, &walk.layout, &place, &memory);
-    expect_same(walk.job, &walk.layout, &memory, &time, least_s);
+    expect_same(walk.job, &walk.layout, &memory, &time, least_s, &least);
     compared++;
   }
   return compared;
