@@ -156,3 +156,19 @@ struct spp_geometry spp_evaluator_geometry(struct spp_evaluator *e, const struct
 int spp_evaluator_slot(const struct spp_evaluator *e, const struct spp_evaluator_place *p) {
   return ((p->recompute * e->shape.pipes + p->pipe) * e->shape.losses + p->loss) * e->shape.micros + p->micro;
 }
+
+struct spp_kept_slot *spp_evaluator_keep(struct spp_evaluator *e, const struct spp_layout *layout,
+                                         const struct spp_evaluator_place *place) {
+  struct spp_kept_slot *slot = &e->slots[spp_evaluator_slot(e, place)];
+  if (slot->recompute_layers != layout->recompute_layers) slot->timed = slot->passed = slot->ended = 0;
+  slot->recompute_layers = layout->recompute_layers;
+  return slot;
+}
+
+int64_t spp_evaluator_most_layers(const struct spp_evaluator *e, const struct spp_evaluator_place *place) {
+  const struct spp_kept_pipe *pipe = &e->pipes[place->pipe];
+  int64_t most = 0;
+  for (int r = 0; r < pipe->runs.count && !pipe->whole; r++)
+    most = spp_max64(most, pipe->run[r].stage.layers);
+  return most;
+}

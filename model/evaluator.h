@@ -19,9 +19,9 @@ struct spp_memory_figures spp_memory_figures_of(const struct spp_memory *memory)
 struct spp_time_figures spp_time_figures_of(const struct spp_time *time);
 
 /* Layouts that are evaluated together agree in everything but loss (of the job), virtual stages with
- * schedule, recompute, micro-batch with accumulation, Megatron sequence parallelism, and how states are
- * sharded and offloaded. Of the first four the values are numbered from 0. Fastest where the others change
- * slowest. */
+ * schedule, recompute with its number of layers, micro-batch with accumulation, Megatron sequence
+ * parallelism, and how states are sharded and offloaded. Of the first four the values are numbered from 0.
+ * Fastest where the others change slowest. */
 struct spp_evaluator_place {
   int loss, pipe, recompute, micro;
 };
@@ -42,6 +42,10 @@ void spp_evaluator_free(struct spp_evaluator *evaluator); /* may be NULL */
  * out of memory. */
 bool spp_evaluator_begin(struct spp_evaluator *evaluator, const struct spp_evaluator_shape *shape,
                          const struct spp_job *job, const struct spp_layout *layout);
+
+/* Layers of the fullest stage; 0 = not known. */
+int64_t spp_evaluator_most_layers(const struct spp_evaluator *evaluator,
+                                  const struct spp_evaluator_place *place);
 
 /* The figures of spp_predict(). */
 void spp_evaluator_memory(struct spp_evaluator *evaluator, const struct spp_job *job,

@@ -39,6 +39,7 @@ struct spp_kept_pipe {
 /* By pipeline, recompute, loss and micro-batch. */
 struct spp_kept_slot {
   unsigned timed, passed, ended; /* turns of the layers */
+  int64_t recompute_layers;      /* of the layout it was made for */
   int pass_tie, ends_tie;        /* spp_memory_tie() */
   bool late;
   struct spp_layers_time layers;
@@ -85,5 +86,8 @@ struct spp_geometry spp_evaluator_geometry(struct spp_evaluator *e, const struct
                                            const struct spp_layout *layout,
                                            const struct spp_evaluator_place *place);
 int spp_evaluator_slot(const struct spp_evaluator *e, const struct spp_evaluator_place *place);
+/* The slot; what is in it is forgotten when it was made for another number of recomputed layers. */
+struct spp_kept_slot *spp_evaluator_keep(struct spp_evaluator *e, const struct spp_layout *layout,
+                                         const struct spp_evaluator_place *place);
 
 #endif

@@ -206,6 +206,7 @@ static void begin_look(struct spp_evaluator *e, const struct spp_job *job, const
                        const struct spp_geometry *g, const struct spp_evaluator_place *place,
                        struct look *look) {
   look->layers_known = false;
+  spp_evaluator_keep(e, layout, place);
   look->tensors = &e->tensors[place->recompute * e->shape.micros + place->micro];
   look->turn = e->layers_turn;
   spp_memory_view_begin(job, layout, g, &look->view);

@@ -25,7 +25,7 @@ static const struct spp_model_time *model_of(struct spp_evaluator *e, const stru
 
 static const struct spp_kept_slot *layers_of(struct spp_evaluator *e, const struct spp_timing_context *c,
                                              const struct spp_evaluator_place *place) {
-  struct spp_kept_slot *slot = &e->slots[spp_evaluator_slot(e, place)];
+  struct spp_kept_slot *slot = spp_evaluator_keep(e, c->layout, place);
   const struct spp_kept_pipe *pipe = &e->pipes[place->pipe];
   if (slot->timed == e->layers_turn) return slot;
   static const struct spp_states_time none = {.hidden_s = 0};

@@ -324,42 +324,73 @@ static int64_t most_likely_bytes(const struct pass *p, const struct spp_place *p
   return spp_min64(p->hunt->risky_bytes[place->framework], capacity_of(p->walk.job));
 }
 
+static bool likely(struct pass *p, const struct spp_layout *layout, const struct spp_evaluator_place *kept) {
+  const struct spp_job *job = p->walk.job;
+  struct spp_memory_figures memory;
+  spp_evaluator_memory(p->evaluator, job, layout, kept, &memory);
+  return memory.fits && spp_memory_fit_probability(job, memory.device_bytes, memory.reclaimable_bytes) >=
+                            p->hunt->options->min_fit;
+}
+
 /* Is there no need to recompute any layer? Known where that layout has been evaluated before in this block,
  * or is known to take too much. */
-static bool needs_no_layers(const struct pass *p, const struct spp_place *place) {
+static bool needs_no_layers(struct pass *p, const struct spp_place *place) {
   const struct spp_walk *walk = &p->walk;
   int none = walk->choices.recompute_count - 2;
+  struct spp_evaluator_place kept = place_of(walk);
   if (walk->choices.recomputes[none] != SPP_RECOMPUTE_NONE) return false;
+  kept.recompute = none;
   none = slot(walk, none, walk->variant.pipe, walk->micro);
   if (p->lessons.fits_plain[none]) return true;
   if (p->lessons.bytes[none] > most_likely_bytes(p, place)) return false;
   struct spp_layout layout = walk->layout;
   layout.recompute = SPP_RECOMPUTE_NONE;
   layout.recompute_layers = SPP_UNSET;
-  return spp_layout_likely(walk->job, &layout, p->hunt->options->min_fit);
+  return likely(p, &layout, &kept);
+}
+
+struct layers_asked {
+  struct pass *pass;
+  struct spp_layout layout;
+  struct spp_evaluator_place kept;
+};
+
+static bool enough(void *context, int64_t layers) {
+  struct layers_asked *asked = context;
+  asked->layout.recompute_layers = layers;
+  return likely(asked->pass, &asked->layout, &asked->kept);
+}
+
+static int64_t fewest_layers(struct pass *p, struct layers_asked *asked) {
+  int64_t most = spp_evaluator_most_layers(p->evaluator, &asked->kept);
+  if (most == 0) return spp_fewest_layers(p->walk.job, &p->walk.layout, p->hunt->options->min_fit);
+  return spp_fewest_enough(most, enough, asked);
 }
 
 /* Full recompute of the fewest layers that are likely to fit. Its time is bounded by that with one, its bytes
  * by recompute of every layer, which comes first in the block. Where that takes no layer, or every one, it is
- * another variant: then this one adds nothing. The evaluator keeps parts by variant, and here each
- * micro-batch has a number of its own: the plain prediction is asked. */
+ * another variant: then this one adds nothing. */
 static void evaluate_by_layers(struct pass *p, const struct spp_place *place) {
   const struct spp_walk *walk = &p->walk;
-  const struct spp_search_options *options = p->hunt->options;
+  struct layers_asked asked = {p, walk->layout, place_of(walk)};
+  struct spp_memory_figures memory;
+  struct spp_time_figures time;
   bool comparable = walk->layout.grad_accum > 1 || walk->layout.pp > 1; /* as in least_bytes */
   int64_t least = comparable ? p->lessons.bytes[slot(walk, 0, walk->variant.pipe, walk->micro)] : 0;
-  if (!options->exhaustive && (least > most_likely_bytes(p, place) || hopeless(p, place, least, false))) {
+  if (!begin(p) || (!p->hunt->options->exhaustive &&
+                    (least > most_likely_bytes(p, place) || hopeless(p, place, least, false)))) {
     p->tally->pruned++;
     return;
   }
-  struct spp_layout layout = walk->layout;
-  struct spp_prediction prediction;
   p->tally->evaluated++;
   if (needs_no_layers(p, place)) return;
-  layout.recompute_layers = spp_fewest_layers(walk->job, &walk->layout, options->min_fit);
-  if (layout.recompute_layers == 0) return;
-  spp_predict(walk->job, &layout, NULL, &prediction);
-  struct spp_candidate candidate = spp_candidate_of(options, walk->job, &layout, &prediction, place);
+  asked.layout.recompute_layers = fewest_layers(p, &asked);
+  if (asked.layout.recompute_layers == 0) return;
+  spp_evaluator_memory(p->evaluator, walk->job, &asked.layout, &asked.kept, &memory);
+  spp_evaluator_time(p->evaluator, walk->job, &asked.layout, &asked.kept, &time);
+  bool risky = is_risky(p->hunt, place->framework, walk->job, &memory);
+  struct spp_candidate candidate =
+      candidate_of(p->hunt->options, walk->job, &asked.layout, &memory, risky, &time, place);
   add_candidate(p->tally, &candidate);
 }
 

@@ -548,11 +548,6 @@ bool spp_layout_likely(const struct spp_job *job, const struct spp_layout *layou
   return memory.fits && memory.fit_probability >= likely;
 }
 
-static bool likely_with(const struct spp_job *job, struct spp_layout *layout, int64_t layers, double likely) {
-  layout->recompute_layers = layers;
-  return spp_layout_likely(job, layout, likely);
-}
-
 /* Layers of the fullest stage. */
 static int64_t most_layers(const struct spp_job *job, const struct spp_layout *layout) {
   struct spp_geometry geometry;
@@ -566,18 +561,34 @@ static int64_t most_layers(const struct spp_job *job, const struct spp_layout *l
   return most;
 }
 
-int64_t spp_fewest_layers(const struct spp_job *job, const struct spp_layout *layout, double likely) {
-  struct spp_layout with = *layout;
-  int64_t low = 0, high = most_layers(job, layout) - 1; /* high is enough, low is not */
-  if (high < 1 || !likely_with(job, &with, high, likely)) return 0;
+int64_t spp_fewest_enough(int64_t most, bool (*enough)(void *context, int64_t layers), void *context) {
+  int64_t low = 0, high = most - 1; /* high is enough, low is not */
+  if (high < 1 || !enough(context, high)) return 0;
   while (high - low > 1) {
     int64_t middle = low + (high - low) / 2;
-    if (likely_with(job, &with, middle, likely))
+    if (enough(context, middle))
       high = middle;
     else
       low = middle;
   }
   return high;
+}
+
+struct likelihood {
+  const struct spp_job *job;
+  struct spp_layout layout;
+  double likely;
+};
+
+static bool likely_with(void *context, int64_t layers) {
+  struct likelihood *l = context;
+  l->layout.recompute_layers = layers;
+  return spp_layout_likely(l->job, &l->layout, l->likely);
+}
+
+int64_t spp_fewest_layers(const struct spp_job *job, const struct spp_layout *layout, double likely) {
+  struct likelihood l = {job, *layout, likely};
+  return spp_fewest_enough(most_layers(job, layout), likely_with, &l);
 }
 
 void spp_walk_seek(struct spp_walk *walk, int number, int micro) {

@@ -105,6 +105,8 @@ bool spp_walk_by_layers(const struct spp_walk *walk);
 /* Fewest recomputed layers of a stage with which the layout is at least `likely` to fit, up to one less than
  * all; 0 = none are enough. Memory never grows with them. */
 int64_t spp_fewest_layers(const struct spp_job *job, const struct spp_layout *layout, double likely);
+/* The same from who knows which number is enough, and the layers of the fullest stage. */
+int64_t spp_fewest_enough(int64_t most, bool (*enough)(void *context, int64_t layers), void *context);
 /* The layout fits, and with at least this likelihood. */
 bool spp_layout_likely(const struct spp_job *job, const struct spp_layout *layout, double likely);
 /* Does the rule just found refuse every micro-batch of the variant? */

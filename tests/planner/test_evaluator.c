@@ -78,6 +78,7 @@ static int64_t compare_cell(const struct spp_space *space, const struct spp_cell
     struct spp_time_figures time;
     if (next_random() % stride || spp_rules_first(walk.job, &walk.layout) >= 0) continue;
     const struct spp_choices *c = &walk.choices;
+    if (walk.layout.recompute_layers > 0 && next_random() % 2) walk.layout.recompute_layers = 3;
     const struct spp_evaluator_shape shape = {c->loss_count, c->pipe_count, c->recompute_count,
                                               c->micro_batch_count, c->pipes};
     const struct spp_evaluator_place place = {walk.variant.loss, walk.variant.pipe, walk.variant.recompute,
