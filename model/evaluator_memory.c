@@ -239,6 +239,8 @@ static void least_peak(struct spp_evaluator *e, struct look *look, const struct 
     if (!pipe->looked_at[r]) continue;
     spp_stage_in_flight(v->job, v->layout, v->g, &stage);
     totals = held[r];
+    totals.step_block =
+        0; /* what it strands shrinks with what the pass is seen to free: nothing is said of it */
     if (keeps)
       totals.moment[SPP_MOMENT_FORWARD] =
           spp_sat_add(totals.moment[SPP_MOMENT_FORWARD], least_kept(look, &stage));
