@@ -141,10 +141,10 @@ static struct spp_json section(const struct device_files *files, const char *key
   return own.node || !files->lender.node ? own : spp_json_get(files->lender, key);
 }
 
-/* Dynamic power goes with f V^2 and V with f, so the clock goes with its cube root. A fifth of the measured
- * card's limit feeds memory, links and leakage whatever the clock (assumption). */
-static double clock_share(double limit_w, double measured_limit_w) {
-  double fixed_w = measured_limit_w / 5, dynamic_w = limit_w - fixed_w;
+/* Dynamic power goes with f V^2 and V with f, so the clock goes with its cube root. fixed_share of the
+ * measured card's limit feeds memory, links and leakage whatever the clock. */
+static double clock_share(double limit_w, double measured_limit_w, double fixed_share) {
+  double fixed_w = measured_limit_w * fixed_share, dynamic_w = limit_w - fixed_w;
   return cbrt((dynamic_w > fixed_w ? dynamic_w : fixed_w) / (measured_limit_w - fixed_w));
 }
 
@@ -177,8 +177,8 @@ static void read_memory(struct spp_json memory, struct spp_calib *calib, enum sp
                   calib->memory_share[special_kinds[i].general], status, diag);
 }
 
-static void read_device(const struct device_files *files, const struct spp_gpu *gpu, struct spp_calib *calib,
-                        enum spp_status *status, struct spp_diag *diag) {
+static void read_device(const struct device_files *files, struct spp_json fabric, const struct spp_gpu *gpu,
+                        struct spp_calib *calib, enum spp_status *status, struct spp_diag *diag) {
   struct spp_json ratios = section(files, "ratios"), memory = section(files, "memory");
   struct spp_json attention = section(files, "attention"), nvls = section(files, "reduce_in_switch");
   calib->measured = lists(spp_json_get(files->own, "measured_on"), gpu->name);
@@ -188,7 +188,8 @@ static void read_device(const struct device_files *files, const struct spp_gpu *
   double power_w = 0; /* limit of the card measured */
   if (*status == SPP_OK)
     *status = spp_json_real_or(spp_json_get(files->own, "power_w"), 0, 1e5, 0, &power_w, diag);
-  calib->clock_share = power_w > 0 && gpu->power_w > 0 ? clock_share(gpu->power_w, power_w) : 1;
+  double fixed_share = number(spp_json_get(fabric, "card"), "fixed_power_share", 0, 0.9, 1, status, diag);
+  calib->clock_share = power_w > 0 && gpu->power_w > 0 ? clock_share(gpu->power_w, power_w, fixed_share) : 1;
   read_gemm(section(files, "gemm"), &calib->gemm, status, diag);
   calib->sustained = number(ratios, "sustained", 0.1, 1.5, 1, status, diag);
   calib->wgrad_ratio = number(ratios, "wgrad", 0.5, 3, 1, status, diag);
@@ -269,7 +270,7 @@ enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu
   if (status == SPP_OK) {
     snprintf(made->name, sizeof made->name, "%s", name);
     read_fabric(spp_json_root(fabric), made, &status, diag);
-    read_device(&files, gpu, made, &status, diag);
+    read_device(&files, spp_json_root(fabric), gpu, made, &status, diag);
   }
   spp_json_free(fabric);
   spp_json_free(files.lender_doc);

@@ -57,6 +57,7 @@ static void run_row(struct spp_jo *jo, const struct spp_run_score *r) {
   spp_jo_str(jo, "group", run->group);
   spp_jo_str(jo, "source", run->source);
   spp_jo_bool(jo, "core", run->core);
+  spp_jo_str(jo, "model", run->spec.arch ? run->spec.arch->display : NULL);
   spp_jo_str(jo, "framework", run->framework ? run->framework->name : NULL);
   spp_jo_obj(jo, "predicted");
   number_or_null(jo, "memory_bytes", r->predicted_memory_bytes, scored);
