@@ -188,7 +188,8 @@ static void read_device(const struct device_files *files, struct spp_json fabric
   double power_w = 0; /* limit of the card measured */
   if (*status == SPP_OK)
     *status = spp_json_real_or(spp_json_get(files->own, "power_w"), 0, 1e5, 0, &power_w, diag);
-  double fixed_share = number(spp_json_get(fabric, "card"), "fixed_power_share", 0, 0.9, 1, status, diag);
+  double fixed_share =
+      power_w > 0 ? number(spp_json_get(fabric, "card"), "fixed_power_share", 0, 0.9, 1, status, diag) : 0;
   calib->clock_share = power_w > 0 && gpu->power_w > 0 ? clock_share(gpu->power_w, power_w, fixed_share) : 1;
   read_gemm(section(files, "gemm"), &calib->gemm, status, diag);
   calib->sustained = number(ratios, "sustained", 0.1, 1.5, 1, status, diag);
@@ -246,7 +247,7 @@ static enum spp_status load_profile(const struct spp_cluster *cluster, const str
   files.own = spp_json_get(spp_json_root(files.own_doc), "calib");
   snprintf(calib->name, sizeof calib->name, "%s", cluster->name);
   read_fabric(files.own, calib, &status, diag);
-  read_device(&files, gpu, calib, &status, diag);
+  read_device(&files, files.own, gpu, calib, &status, diag);
   spp_json_free(files.own_doc);
   return status;
 }
