@@ -22,7 +22,4 @@ now=$(jq -r '.less.time_median' docs/accuracy.json)
 part goals | grep -qF "| time median | 7 | $now |" || { echo "$manual: time median is not $now"; bad=1; }
 part assumptions | grep -qF "| as shipped | | | $now |" || { echo "$manual: the assumptions were not scored anew"; bad=1; }
 [ "$(part assumptions | grep -c '^| ')" = $(($(jq length docs/assumptions.json) + 2)) ] || { echo "$manual: not every assumption is listed"; bad=1; }
-for file in configs/frameworks/*.json; do
-  part frameworks | grep -q "^| $(basename "$file" .json) |" || { echo "$manual: $file is not listed"; bad=1; }
-done
 exit $bad
