@@ -3,9 +3,10 @@
  * megatron/core/transformer/moe/router.py, token_dispatcher.py, experts.py).
  *
  * Which experts a token visits is fixed by its position, so that each gets as many tokens from each rank:
- * expert (position * k + i) mod E for i < k. The router's probabilities of those experts, made to sum to 1,
- * weigh their outputs and carry its gradient. A run that chose the k largest could be compared with one rank
- * too, but not with a prediction, which knows no data (Megatron-LM: --moe-router-force-load-balancing). */
+ * expert (position * k + i) mod E for i < k. The router's probabilities of those experts, made to sum to 1
+ * where there are several, weigh their outputs and carry its gradient. A run that chose the k largest could
+ * be compared with one rank too, but not with a prediction, which knows no data (Megatron-LM:
+ * --moe-router-force-load-balancing). */
 #include <string.h>
 
 #include "exec/engine.h"
@@ -198,9 +199,11 @@ static enum spp_status combine(const struct experts *x, const char *what, void *
   return SPP_OK;
 }
 
-/* Sum of the probabilities of a token's experts. */
+/* What a token's weights are divided by: the sum of its experts' probabilities, which a single one is not
+ * (or its weight would be 1 and no router trained). */
 static float chosen_sum(const struct experts *x, int64_t token) {
   float sum = 0;
+  if (x->top_k == 1) return 1;
   for (int64_t i = 0; i < x->top_k; i++)
     sum += x->kept->router_probs[token * x->experts + expert_of(x->e, token, i)];
   return sum;
@@ -335,7 +338,7 @@ static enum spp_status router_back(struct experts *x, void *dx) {
     spp_router_backward(&(struct spp_router){.tokens = 1,
                                              .experts = x->experts,
                                              .top_k = x->top_k,
-                                             .normalise = true,
+                                             .normalise = x->top_k > 1,
                                              .probs = k->router_probs + t * x->experts,
                                              .chosen = chosen,
                                              .dweights = gradients + t * x->top_k,

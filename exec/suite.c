@@ -36,6 +36,10 @@ static const char mixture[] =
     "{\"model_type\":\"qwen3_moe\",\"hidden_size\":64,\"intermediate_size\":96,\"moe_intermediate_size\":32,"
     "\"num_hidden_layers\":2,\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,"
     "\"vocab_size\":128,\"num_experts\":8,\"num_experts_per_tok\":2,\"tie_word_embeddings\":false}";
+static const char top1[] =
+    "{\"model_type\":\"mixtral\",\"hidden_size\":40,\"intermediate_size\":56,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"vocab_size\":130,"
+    "\"num_local_experts\":4,\"num_experts_per_tok\":1,\"tie_word_embeddings\":true}";
 static const char mixtral[] =
     "{\"model_type\":\"mixtral\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":3,"
     "\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":16,\"vocab_size\":96,"
@@ -228,6 +232,13 @@ static const struct {
     {FULL,
      {"experts, bf16, Ulysses 2 x ring 2, EP 4, ZeRO-3", mixture, LAYOUT(HYBRID(2, 2), .ep = 4, .zero = 3),
       IN_BF16(64)}},
+    {QUICK, {"three uneven shards, ZeRO-1", tied, LAYOUT(.dp = 3, .zero = 1), TOKENS(32)}},
+    {CI, {"three uneven shards, ZeRO-2", five, LAYOUT(.dp = 3, .zero = 2, .grad_accum = 2), TOKENS(32)}},
+    {CI, {"three uneven shards, bf16, ring 3, ZeRO-3", four, LAYOUT(RING(3), .zero = 3), IN_BF16(48)}},
+    {CI,
+     {"three uneven shards, tied, PP 2 x ring 3, ZeRO-2", tied, LAYOUT(.pp = 2, RING(3), .zero = 2),
+      TOKENS(48)}},
+    {CI, {"one of four experts, DP 3, ZeRO-3", top1, LAYOUT(.dp = 3, .zero = 3), TOKENS(32)}},
     {QUICK, {"50 tokens on Ulysses 4", spp_suite_model, LAYOUT(ULYSSES(4)), TOKENS(50)}},
     {CI,
      {"61 tokens on ring 4, TP 2 + SP", spp_suite_model, LAYOUT(RING(4), MEGATRON(2), .micro_batch = 3),

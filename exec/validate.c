@@ -268,9 +268,10 @@ static void add_predicted(const struct run *run, const struct spp_comm *comm, in
   for (int i = 0; i < comm->count; i++) {
     const struct spp_comm_op *op = &comm->ops[i];
     struct spp_validate_traffic *row = traffic_row(result, op->op, op->group, op->pass, op->what);
-    int64_t events = op->count_per_step * stage_ranks * run->steps;
-    row->predicted_bytes += op->sent_bytes * events;
-    row->predicted_messages += op->messages * events;
+    int64_t events = op->count_per_step * run->steps;
+    int64_t bytes = op->stage_sent_bytes > 0 ? op->stage_sent_bytes : op->sent_bytes * stage_ranks;
+    row->predicted_bytes += bytes * events;
+    row->predicted_messages += op->messages * stage_ranks * events;
   }
 }
 

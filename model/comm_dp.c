@@ -106,6 +106,7 @@ static void emit_state_op(const struct spp_comm_context *c, const struct populat
                            .per = pass == SPP_PASS_STEP || count == 1 ? SPP_PER_STEP : SPP_PER_MICRO_BATCH,
                            .count_per_step = count,
                            .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
+                           .stage_sent_bytes = spp_comm_stage_bytes(c, kind, whole_bytes, ranks),
                            .messages = calls(c, p->expert, pass),
                            .message_bytes = whole_bytes / calls(c, p->expert, pass),
                            .overlap = overlap};
@@ -170,21 +171,23 @@ static void emit_population(const struct spp_comm_context *c, const struct popul
 static void emit_tied_embedding(const struct spp_comm_context *c, int64_t grad_bytes) {
   if (c->g->pp == 1 || !c->job->arch->tied || !trains_all(c->job) || (!c->stage->first && !c->stage->last))
     return;
-  int64_t elements = spp_sums_dense(&c->job->sums.embedding, c->g->tp);
-  if (goes_by_unit(c)) elements /= c->g->shard_group; /* the ranks' shards of it */
-  int64_t bytes = spp_sat_mul(elements, grad_bytes);
-  struct spp_comm_op op = {.op = SPP_ALL_REDUCE,
-                           .what = "tied embedding gradients",
-                           .group = SPP_GROUP_PP,
-                           .ranks = 2,
-                           .stride = (c->g->pp - 1) * c->g->tp * c->g->sp * c->layout->dp,
-                           .pass = SPP_PASS_STEP,
-                           .per = SPP_PER_STEP,
-                           .count_per_step = 1,
-                           .sent_bytes = bytes,
-                           .messages = 1,
-                           .message_bytes = bytes,
-                           .overlap = SPP_OVERLAP_NONE};
+  int64_t elements = spp_sums_dense(&c->job->sums.embedding, c->g->tp), ranks = c->g->dense_group;
+  bool shards = goes_by_unit(c); /* then each rank sums its own */
+  int64_t bytes = spp_sat_mul(shards ? elements / c->g->shard_group : elements, grad_bytes);
+  struct spp_comm_op op = {
+      .op = SPP_ALL_REDUCE,
+      .what = "tied embedding gradients",
+      .group = SPP_GROUP_PP,
+      .ranks = 2,
+      .stride = (c->g->pp - 1) * c->g->tp * c->g->sp * c->layout->dp,
+      .pass = SPP_PASS_STEP,
+      .per = SPP_PER_STEP,
+      .count_per_step = 1,
+      .sent_bytes = bytes,
+      .stage_sent_bytes = spp_sat_mul(spp_sat_mul(elements, grad_bytes), c->g->tp * (shards ? 1 : ranks)),
+      .messages = 1,
+      .message_bytes = bytes,
+      .overlap = SPP_OVERLAP_NONE};
   spp_comm_emit(c, op);
 }
 

@@ -19,6 +19,15 @@ struct spp_comm_context {
   bool trains;
 };
 
+/* Bytes that all ranks of the stage send in one event of a collective over `ranks` of them each: a gather or
+ * a scatter moves every byte ranks - 1 times however uneven the shards are, an all-reduce does both. */
+static inline int64_t spp_comm_stage_bytes(const struct spp_comm_context *c, enum spp_collective kind,
+                                           int64_t whole_bytes, int64_t ranks) {
+  int64_t groups = spp_sat_mul(c->g->tp, c->g->dense_group) / spp_max64(1, ranks);
+  int64_t bytes = spp_sat_mul(groups, spp_sat_mul(whole_bytes, ranks - 1));
+  return kind == SPP_ALL_REDUCE ? spp_sat_mul(2, bytes) : bytes;
+}
+
 /* How often one layer's op runs in a step, by pass. */
 struct spp_pass_counts {
   int64_t forward, recompute, backward;

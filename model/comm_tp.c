@@ -17,6 +17,7 @@ static struct spp_comm_op tp_op(const struct spp_comm_context *c, enum spp_colle
       .stride = 1,
       .per = per,
       .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
+      .stage_sent_bytes = spp_comm_stage_bytes(c, kind, whole_bytes, tp),
       .messages = 1,
       .message_bytes = whole_bytes,
       .overlap = c->job->framework->overlap_tp || c->job->overlap == 1 ? SPP_OVERLAP_GEMM : SPP_OVERLAP_NONE};
@@ -128,7 +129,8 @@ void spp_comm_emit_norm_gradients(const struct spp_comm_context *c) {
   const struct spp_model_sums *sums = &c->job->sums;
   int64_t outer = c->stage->last ? partial_elements(c, &sums->other) : 0, elements = outer;
   bool by_unit = spp_comm_norms_by_unit(c);
-  if (c->g->tp == 1 || !c->trains || c->job->method == SPP_METHOD_LORA || c->job->method == SPP_METHOD_QLORA) return;
+  if (c->g->tp == 1 || !c->trains || c->job->method == SPP_METHOD_LORA || c->job->method == SPP_METHOD_QLORA)
+    return;
   for (int k = 0; k < c->job->arch->kind_count; k++) {
     int64_t layers = c->stage->kind_layers[k], each = partial_elements(c, &sums->kinds[k]);
     elements += layers * each;

@@ -131,6 +131,9 @@ static inline int64_t spp_memory_share(const struct spp_geometry *g, bool sharde
                      spp_ceil_div(expert, spp_max64(1, g->expert_shard_group)));
 }
 
+/* Trained elements a rank holds of the stage when it holds a share. */
+int64_t spp_memory_trained(const struct spp_memory_stage *s, bool sharded);
+
 /* Offloaded optimizers take the gradients along, but for Megatron's, which reduces them on the GPU. */
 static inline bool spp_memory_gradients_away(const struct spp_memory_view *v) {
   return spp_offload_optimizer(v->layout->offload) && v->job->framework->sharding != SPP_SHARDING_MEGATRON;

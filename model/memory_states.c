@@ -43,6 +43,27 @@ static int low_copies(const struct spp_job *job) {
   return job->gpu->compute_capability >= 100 ? 1 : 2;
 }
 
+static int64_t unit_share(const struct spp_geometry *g, const struct spp_state_counts *c, int64_t units) {
+  return spp_sat_mul(units, spp_memory_share(g, true, c->trainable, c->trainable_expert));
+}
+
+/* Where units are sharded one by one, each rounds up for itself. */
+int64_t spp_memory_trained(const struct spp_memory_stage *s, bool sharded) {
+  const struct spp_memory_view *v = s->view;
+  if (!sharded || v->job->framework->sharding != SPP_SHARDING_UNITS || !v->regime.shard_grads)
+    return spp_memory_share(v->g, sharded, s->states.trainable, s->states.trainable_expert);
+  int64_t elements = 0;
+  for (int k = 0; k < v->job->arch->kind_count; k++)
+    elements = spp_sat_add(elements, unit_share(v->g, &v->kinds[k], s->stage->kind_layers[k]));
+  if (s->stage->first) elements = spp_sat_add(elements, unit_share(v->g, &v->embedding, 1));
+  if (!s->stage->last) return elements;
+  struct spp_state_counts tail = v->other;
+  spp_states_accumulate(&tail, &v->head, 1);
+  elements = spp_sat_add(elements, unit_share(v->g, &tail, 1));
+  bool copy = v->job->arch->tied && !s->stage->first;
+  return copy ? spp_sat_add(elements, unit_share(v->g, &v->embedding, 1)) : elements;
+}
+
 static void add_weights(const struct spp_memory_stage *s, const struct spp_states *r,
                         struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
@@ -50,7 +71,7 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
   const struct spp_state_counts *c = &s->states;
   bool away = spp_offload_params(v->layout->offload), sharded = r->shard_weights;
   int weight_bytes = job->method == SPP_METHOD_Q_GALORE ? 1 : r->weight_bytes;
-  int64_t trained = spp_memory_share(v->g, sharded, c->trainable, c->trainable_expert);
+  int64_t trained = spp_memory_trained(s, sharded);
   int64_t frozen_bytes = spp_memory_share(v->g, sharded, c->frozen_bytes, c->frozen_expert_bytes);
   bool low_only = job->framework->fp8_params && scaled_weights(job) && !sharded;
   if (low_only && trained >= c->linear)
@@ -81,9 +102,8 @@ static void add_reference(const struct spp_memory_stage *s, const struct spp_sta
 static void add_gradients(const struct spp_memory_stage *s, const struct spp_states *r,
                           struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
-  const struct spp_state_counts *c = &s->states;
   if (spp_memory_gradients_away(v)) return;
-  int64_t elements = spp_memory_share(v->g, r->shard_grads, c->trainable, c->trainable_expert);
+  int64_t elements = spp_memory_trained(s, r->shard_grads);
   const unsigned tower = SPP_LIVE(SPP_MOMENT_BACKWARD_VISION); /* last to run: all gradients are there */
   unsigned live = not_load;
   if (!v->grads_persist) {
@@ -100,11 +120,15 @@ static void add_optimizer(const struct spp_memory_stage *s, const struct spp_sta
   const struct spp_memory_view *v = s->view;
   const struct spp_state_counts *c = &s->states;
   if (spp_offload_optimizer(v->layout->offload)) return;
-  int64_t local = spp_memory_share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
+  int64_t local = spp_memory_trained(s, r->shard_optimizer);
   add_elements(v, sum, &master, not_load, r->master_bytes, local);
-  spp_memory_add_bytes(
-      sum, &moments, not_load,
-      spp_memory_share(v->g, r->shard_optimizer, c->optimizer_bytes, c->optimizer_expert_bytes));
+  bool whole = v->job->framework->sharding == SPP_SHARDING_UNITS && v->job->optimizer == SPP_OPTIMIZER_ADAMW;
+  if (whole) /* both moments are cut alike, in elements */
+    add_elements(v, sum, &moments, not_load, r->moment_bytes, local);
+  else
+    spp_memory_add_bytes(
+        sum, &moments, not_load,
+        spp_memory_share(v->g, r->shard_optimizer, c->optimizer_bytes, c->optimizer_expert_bytes));
 }
 
 static void add_step_copies(const struct spp_memory_view *v, struct spp_memory_sum *sum, int bytes,
