@@ -188,7 +188,7 @@ enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_
                                     struct spp_layer_kept *kept, void **out);
 enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit_use *use,
                                      struct spp_layer_kept *kept, const void *dy, void **dx);
-/* SPP_ERR_ABSENT: tokens that do not spread evenly over the experts. */
+/* SPP_ERR_USAGE: tokens that do not spread evenly over the experts. */
 enum spp_status spp_experts_check(const struct spp_engine *e, struct spp_diag *diag);
 
 /* Frees what was kept but the input. */

@@ -65,10 +65,10 @@ enum spp_status spp_experts_check(const struct spp_engine *e, struct spp_diag *d
       counts[expert_of(e, t, i)]++;
   for (int64_t x = 0; x < experts; x++)
     if (counts[x] * experts != e->g->stream_tokens * top_k)
-      return spp_diag_set(
-          diag, SPP_ERR_ABSENT, "--seq", "choose a length that splits into multiples of experts / k",
-          "the engine cannot spread the %lld tokens of a rank evenly over %lld experts, %lld each",
-          (long long)e->g->stream_tokens, (long long)experts, (long long)top_k);
+      return spp_diag_set(diag, SPP_ERR_USAGE, "--seq",
+                          "choose a length that splits into multiples of experts / k",
+                          "the %lld tokens of a rank do not spread evenly over %lld experts, %lld each",
+                          (long long)e->g->stream_tokens, (long long)experts, (long long)top_k);
   return SPP_OK;
 }
 

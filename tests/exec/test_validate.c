@@ -103,7 +103,7 @@ static void what_the_engine_lacks_is_refused(void **state) {
     int64_t tp, ulysses;
     enum spp_status status;
   } bad[] = {{windows, 1, 1, SPP_ERR_ABSENT},
-             {nine, 1, 1, SPP_ERR_ABSENT},
+             {nine, 1, 1, SPP_ERR_USAGE},
              {spp_suite_model, 3, 1, SPP_ERR_USAGE},
              {spp_suite_model, 1, 3, SPP_ERR_USAGE}};
   (void)state;
