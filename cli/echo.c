@@ -8,20 +8,11 @@
 #include "cli/setup.h"
 #include "model/job.h"
 
-static bool has_adapters(const struct spp_job *job) {
-  return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
-}
 static bool is_quantised(const struct spp_job *job) {
   return job->method == SPP_METHOD_QLORA;
 }
-static bool is_projected(const struct spp_job *job) {
-  return job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
-}
 static bool has_groups(const struct spp_job *job) {
   return job->mode == SPP_MODE_GRPO;
-}
-static bool has_kv_cache(const struct spp_job *job) {
-  return job->mode == SPP_MODE_GRPO || job->mode == SPP_MODE_INFER;
 }
 
 /* Where a resolved job holds what an option would have set. Fields that each framework fills its own way are
@@ -52,12 +43,12 @@ static const struct resolved {
     FIELD("ring-impl", AS_INT, ring_impl, true),
     FIELD("loss", AS_INT, loss, true),
     FIELD("loss-chunk", AS_I64, loss_chunk_tokens, true),
-    FIELD_IF(has_adapters, "lora-rank", AS_I64, lora_rank, false),
-    FIELD_IF(has_adapters, "lora-dropout", AS_REAL, lora_dropout, true),
-    FIELD_IF(has_adapters, "lora-targets", AS_UNSIGNED, lora_targets, false),
+    FIELD_IF(spp_job_has_adapters, "lora-rank", AS_I64, lora_rank, false),
+    FIELD_IF(spp_job_has_adapters, "lora-dropout", AS_REAL, lora_dropout, true),
+    FIELD_IF(spp_job_has_adapters, "lora-targets", AS_UNSIGNED, lora_targets, false),
     FIELD_IF(is_quantised, "quant", AS_INT, quant, true),
-    FIELD_IF(is_projected, "galore-rank", AS_I64, galore_rank, false),
-    FIELD_IF(has_kv_cache, "kv-dtype", AS_INT, kv_dtype, true),
+    FIELD_IF(spp_job_has_projected_gradients, "galore-rank", AS_I64, galore_rank, false),
+    FIELD_IF(spp_job_has_kv_cache, "kv-dtype", AS_INT, kv_dtype, true),
     FIELD_IF(has_groups, "completions", AS_I64, grpo_completions, false),
 #undef FIELD
 #undef FIELD_IF

@@ -9,19 +9,13 @@
 /* ---- by the job alone ---- */
 
 static bool has_adapters(const struct spp_job *job) {
-  return job->mode != SPP_MODE_INFER && (job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA);
+  return job->mode != SPP_MODE_INFER && spp_job_has_adapters(job);
 }
 static bool is_quantised(const struct spp_job *job) {
   return job->method == SPP_METHOD_QLORA;
 }
-static bool is_projected(const struct spp_job *job) {
-  return job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
-}
 static bool has_groups(const struct spp_job *job) {
   return job->mode == SPP_MODE_GRPO;
-}
-static bool has_kv_cache(const struct spp_job *job) {
-  return job->mode == SPP_MODE_GRPO || job->mode == SPP_MODE_INFER;
 }
 static bool trains(const struct spp_job *job) {
   return job->mode != SPP_MODE_INFER;
@@ -45,8 +39,8 @@ static const struct {
     {"lora-dropout", has_adapters, "only --method lora and qlora train adapters"},
     {"lora-targets", has_adapters, "only --method lora and qlora train adapters"},
     {"quant", is_quantised, "only --method qlora quantises the frozen weights"},
-    {"galore-rank", is_projected, "only --method galore and q-galore project gradients"},
-    {"kv-dtype", has_kv_cache, "training keeps no KV cache; --mode infer and grpo do"},
+    {"galore-rank", spp_job_has_projected_gradients, "only --method galore and q-galore project gradients"},
+    {"kv-dtype", spp_job_has_kv_cache, "training keeps no KV cache; --mode infer and grpo do"},
     {"completions", has_groups, "only --mode grpo samples completions"},
     {"optimizer", trains, "inference has no optimizer"},
     {"grads-dtype", trains, "inference makes no gradients"},

@@ -2,10 +2,6 @@
 
 #include "base/num.h"
 
-bool spp_job_has_adapters(const struct spp_job *job) {
-  return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
-}
-
 enum spp_dtype spp_activation_dtype(const struct spp_job *job) {
   switch (job->dtype) {
   case SPP_DTYPE_FP32:

@@ -79,6 +79,5 @@ bool spp_norm_keeps_input(const struct spp_job *job);
 /* LoRA: does the linear behind `targets` keep its own input? Trained weights do; a frozen weight never does,
  * but its adapter does when it reads the very same tensor (no dropout, no cast), and some quantised products do. */
 bool spp_keeps_input(const struct spp_job *job, const struct spp_layout *layout, unsigned targets);
-bool spp_job_has_adapters(const struct spp_job *job);
 
 #endif

@@ -129,8 +129,7 @@ void spp_comm_emit_norm_gradients(const struct spp_comm_context *c) {
   const struct spp_model_sums *sums = &c->job->sums;
   int64_t outer = c->stage->last ? partial_elements(c, &sums->other) : 0, elements = outer;
   bool by_unit = spp_comm_norms_by_unit(c);
-  if (c->g->tp == 1 || !c->trains || c->job->method == SPP_METHOD_LORA || c->job->method == SPP_METHOD_QLORA)
-    return;
+  if (c->g->tp == 1 || !c->trains || spp_job_has_adapters(c->job)) return;
   for (int k = 0; k < c->job->arch->kind_count; k++) {
     int64_t layers = c->stage->kind_layers[k], each = partial_elements(c, &sums->kinds[k]);
     elements += layers * each;

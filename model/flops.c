@@ -54,8 +54,7 @@ static double adapter_elements(const struct spp_job *job) {
 
 void spp_flops_count(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *g,
                      double *causal, double *full, double *hardware) {
-  bool lora = job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA,
-       trains = job->mode != SPP_MODE_INFER;
+  bool lora = spp_job_has_adapters(job), trains = job->mode != SPP_MODE_INFER;
   double tokens = (double)g->real_tokens, batches = (double)g->m * (double)g->dp;
   double forwards = job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO ? 2 : 1;
   double weights = 2 * (double)job->params.gemm_per_token * tokens,

@@ -10,6 +10,16 @@
  */
 enum { LORA_RANK_DEFAULT = 8, GALORE_RANK_DEFAULT = 128, GRPO_COMPLETIONS_DEFAULT = 8 };
 
+bool spp_job_has_adapters(const struct spp_job *job) {
+  return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
+}
+bool spp_job_has_projected_gradients(const struct spp_job *job) {
+  return job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
+}
+bool spp_job_has_kv_cache(const struct spp_job *job) {
+  return job->mode == SPP_MODE_GRPO || job->mode == SPP_MODE_INFER;
+}
+
 void spp_job_spec_clear(struct spp_job_spec *spec) {
   int *unset[] = {&spec->mode,        &spec->method,           &spec->optimizer,
                   &spec->dtype,       &spec->kv_dtype,         &spec->attention,
@@ -139,7 +149,7 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
 
 static void resolve_sizes(const struct spp_job_spec *spec, const struct spp_framework *f,
                           struct spp_job *job) {
-  bool lora = job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
+  bool lora = spp_job_has_adapters(job);
   bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
   job->gpus = spec->gpus;
   job->seq_tokens = spec->seq_tokens;

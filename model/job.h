@@ -113,6 +113,11 @@ struct spp_job_spec {
 };
 void spp_job_spec_clear(struct spp_job_spec *spec);
 
+/* What the method and mode of a job bring with them. */
+bool spp_job_has_adapters(const struct spp_job *job);          /* LoRA, QLoRA */
+bool spp_job_has_projected_gradients(const struct spp_job *job); /* GaLore, Q-GaLore */
+bool spp_job_has_kv_cache(const struct spp_job *job);          /* inference, and the rollouts of GRPO */
+
 /* A complete job: the spec, then the framework's defaults (attention kernels by GPU generation, loss path, LoRA dropout...),
  * then the field's (global_batch = gpus, bf16, AdamW, full fine-tuning). SPP_ERR_USAGE when the framework cannot do what
  * was asked (method, dtype, mode), naming what it can. */

@@ -95,7 +95,7 @@ struct spp_states spp_states_in_dtype(const struct spp_job *job, int zero) {
 struct spp_states spp_states_regime(const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_framework *f = job->framework;
   struct spp_states regime = spp_states_in_dtype(job, layout->zero);
-  bool adapters = job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
+  bool adapters = spp_job_has_adapters(job);
   bool engine_casts = f->sharding == SPP_SHARDING_DEEPSPEED && layout->zero > 0;
   if (job->grads_bytes > 0) regime.grad_bytes = job->grads_bytes;
   if (copies_gradients(job, &regime)) regime.step_extra_bytes = 4;
@@ -107,10 +107,6 @@ struct spp_states spp_states_regime(const struct spp_job *job, const struct spp_
     regime.moment_bytes = 8;
   }
   return regime;
-}
-
-static bool has_adapters(const struct spp_job *job) {
-  return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
 }
 
 /* Optimizers whose state is a constant per element need no walk over the rows. */
@@ -227,7 +223,7 @@ static void count_rows(const struct spp_job *job, const struct spp_layout *layou
   c->elements = spp_sums_dense(sums, g->tp);
   c->expert_elements = spp_sums_expert(sums, g->ep, g->etp);
   c->linear = sums->quantised / g->tp + sums->quantised_expert / (g->ep * g->etp);
-  if (!has_adapters(job) && job->mode != SPP_MODE_INFER) {
+  if (!spp_job_has_adapters(job) && job->mode != SPP_MODE_INFER) {
     count_trained(job, g, &regime, weights, count, c);
     return;
   }
@@ -263,13 +259,13 @@ void spp_states_count_outer(const struct spp_job *job, const struct spp_layout *
   c->elements = spp_sums_dense(sums, g->tp);
   bool vocabulary = which == SPP_OUTER_EMBEDDING || which == SPP_OUTER_HEAD;
   if (vocabulary && c->elements > 0) c->elements = product(g->vocab_local, job->arch->hidden);
-  bool trained = job->mode != SPP_MODE_INFER && !has_adapters(job) &&
+  bool trained = job->mode != SPP_MODE_INFER && !spp_job_has_adapters(job) &&
                  (which != SPP_OUTER_VISION || job->vision_trainable);
   if (!trained) c->frozen_bytes = product(plain_bytes(job), c->elements);
   /* huggingface/peft utils/other.py ModulesToSaveWrapper: a deep copy in the model's type is trained, the
    * original stays (peft 0.21). Where adapters are fp32, two 16-bit elements count as one of theirs in
    * weights, gradients and moments. */
-  bool saved = has_adapters(job) && job->train_embeddings && vocabulary && job->mode != SPP_MODE_INFER;
+  bool saved = spp_job_has_adapters(job) && job->train_embeddings && vocabulary && job->mode != SPP_MODE_INFER;
   if (!trained && !saved) return;
   c->trainable = c->elements;
   if (saved && regime.weight_bytes == 2 * plain_bytes(job)) {

@@ -203,7 +203,7 @@ static double host_s(const struct spp_timing_context *c, const struct spp_layer_
   const struct spp_job *job = c->job;
   const struct spp_framework *f = job->framework;
   double launches = layer_launches(f);
-  if (job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA)
+  if (spp_job_has_adapters(job))
     launches += LORA_LAUNCHES * LORA_MODULES;
   if (job->arch->attention == SPP_ATTENTION_MLA) launches += MLA_KERNELS;
   bool loops = c->eager && c->g->ep == 1; /* huggingface/transformers loops over the experts */

@@ -10,10 +10,6 @@
 
 typedef void warner(const struct spp_plan *plan, struct spp_advice_list *list);
 
-static bool is_lora(const struct spp_job *job) {
-  return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
-}
-
 /* The plan with another sequence-parallel degree, all else equal. */
 static bool without_sp(const struct spp_plan *plan, struct spp_outcome *outcome) {
   struct spp_request request;
@@ -82,7 +78,7 @@ static void warn_lora(const struct spp_plan *plan, struct spp_advice_list *list)
   struct spp_plan full = *plan;
   struct spp_memory memory;
   char lora_bytes[32], full_bytes[32];
-  if (!is_lora(&plan->job)) return;
+  if (!spp_job_has_adapters(&plan->job)) return;
   full.job.method = SPP_METHOD_FULL;
   full.job.lora_rank = 0;
   full.job.lora_dropout = 0;
@@ -129,7 +125,7 @@ static void warn_zero_frozen(const struct spp_plan *plan, struct spp_advice_list
   struct spp_memory memory;
   char bytes[32], less[32];
   const struct spp_framework *framework = plan->job.framework;
-  if (!is_lora(&plan->job) || plan->layout.zero < 1 || plan->layout.zero > 2 ||
+  if (!spp_job_has_adapters(&plan->job) || plan->layout.zero < 1 || plan->layout.zero > 2 ||
       !framework->states[3].supported)
     return;
   sharded.zero = 3;

@@ -15,7 +15,7 @@ static const char *method_words(const struct spp_job *job, char *buf, size_t siz
   const char *dtype = spp_dtype_name(job->dtype);
   if (job->mode == SPP_MODE_INFER)
     snprintf(buf, size, "inference, %s", dtype);
-  else if (job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA)
+  else if (spp_job_has_adapters(job))
     snprintf(buf, size, "%s rank %lld, %s, %s", job->method == SPP_METHOD_LORA ? "LoRA" : "QLoRA",
              (long long)job->lora_rank, dtype, optimizer);
   else

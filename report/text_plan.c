@@ -302,7 +302,7 @@ static void miss_words(const struct spp_memory *memory, char *text, size_t size)
 /* What the nearest miss has not tried. */
 static void beyond_line(const struct spp_plan *plan, const struct spp_text_style *style,
                         struct spp_str *out) {
-  bool adapters = plan->job.method == SPP_METHOD_LORA || plan->job.method == SPP_METHOD_QLORA;
+  bool adapters = spp_job_has_adapters(&plan->job);
   const char *method = !adapters ? ", LoRA" : plan->job.method == SPP_METHOD_LORA ? ", QLoRA" : "";
   struct spp_advice advice = {"", ""};
   snprintf(advice.text, sizeof advice.text,

@@ -4,12 +4,12 @@
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/table.h"
+#include "tests/bench/bench.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct setup {
   const struct spp_kernels *kernels;
@@ -20,17 +20,6 @@ struct setup {
 struct stats {
   double median, low, high; /* GFLOP/s */
 };
-
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
 
 static struct stats summarise(double *rates, int n) {
   qsort(rates, (size_t)n, sizeof *rates, compare);

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "base/paths.h"
 #include "model/calib.h"
 #include "planner/search_internal.h"
+#include "tests/bench/bench.h"
 
 enum { MAX_RUNS = 1000 };
 static char config_dir[4096];
@@ -18,14 +18,7 @@ static const struct spp_framework *frameworks[SPP_MAX_FRAMEWORKS];
 static int framework_count;
 
 static double cpu_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
+  return clock_s(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static void check(enum spp_status status, const struct spp_diag *diag) {

@@ -9,34 +9,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/paths.h"
 
 #ifdef SPP_HAVE_CURSES
 #include "cli/tui_host.h"
+#include "tests/bench/bench.h"
 #include "tui/draw.h"
 #include "tui/terminal.h"
 #include "tui/worker.h"
 
 enum { CHANGES_MAX = 1000, LOOKS = 40 };
 
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static double cpu_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
+  return clock_s(CLOCK_THREAD_CPUTIME_ID);
 }
 
 struct bench {
