@@ -267,19 +267,13 @@ enum spp_status spp_setup_documents(struct spp_cli *cli, struct spp_args *args, 
 /* Frameworks that run the job's mode; with `searched_only` those a plan for "any" looks at. */
 static enum spp_status load_frameworks(struct spp_cli *cli, int mode, bool searched_only,
                                        struct spp_setup *setup, struct spp_diag *diag) {
-  const char *const *names;
-  enum spp_status status;
+  const struct spp_framework *all[SPP_MAX_FRAMEWORKS];
   int count;
-  if ((status = spp_framework_list(cli->config_dir, &cli->arena, &names, &count, diag)) != SPP_OK)
-    return status;
-  for (int i = 0; i < count && setup->framework_count < SPP_MAX_FRAMEWORKS; i++) {
-    const struct spp_framework *framework;
-    status = spp_framework_load(cli->config_dir, names[i], &cli->arena, &framework, diag);
-    if (status != SPP_OK) return status;
-    if (framework->modes[mode] && (framework->searched || !searched_only))
-      setup->frameworks[setup->framework_count++] = framework;
-  }
-  return SPP_OK;
+  enum spp_status status =
+      spp_framework_load_all(cli->config_dir, searched_only, &cli->arena, all, &count, diag);
+  for (int i = 0; status == SPP_OK && i < count; i++)
+    if (all[i]->modes[mode]) setup->frameworks[setup->framework_count++] = all[i];
+  return status;
 }
 
 static enum spp_status choose_frameworks(struct spp_cli *cli, const struct spp_args *args,

@@ -1,4 +1,3 @@
-/* The only file that sees CBLAS. */
 #include "kernels/gemm.h"
 
 #include "kernels/scratch.h"
@@ -8,7 +7,7 @@
 #include <string.h>
 
 #ifdef SPP_HAVE_BLAS
-#include <cblas.h>
+#include "kernels/blas.h"
 #endif
 
 /* Tiles of the bf16 path: 2.5 MiB of fp32 in all; a tile of A or B is converted once per 256 or more
@@ -64,47 +63,9 @@ static void tiled(const struct spp_gemm *g, float *scratch) {
     }
 }
 
-#ifdef SPP_HAVE_BLAS
-
-static bool all_fp32(const struct spp_gemm *g) {
-  return g->a.storage == SPP_STORE_F32 && g->b.storage == SPP_STORE_F32 && g->c.storage == SPP_STORE_F32;
-}
-
-static void set_threads(int threads) {
-#ifdef OPENBLAS_VERSION
-  if (threads > 0 && threads != openblas_get_num_threads()) openblas_set_num_threads(threads);
-#else
-  (void)threads;
-#endif
-}
-
-static void sgemm(const struct spp_gemm *g) {
-  cblas_sgemm(CblasRowMajor, g->trans_a ? CblasTrans : CblasNoTrans, g->trans_b ? CblasTrans : CblasNoTrans,
-              (int)g->m, (int)g->n, (int)g->k, g->alpha, g->a.data, (int)g->a.ld, g->b.data, (int)g->b.ld,
-              g->beta, g->c.data, (int)g->c.ld);
-}
-
-/* Operands keep their orientation: CBLAS transposes. */
-static void tile_product(const struct spp_gemm *g, const struct spp_tile_ops *ops, int64_t row, int64_t m,
-                         int64_t col, int64_t n, int64_t p, int64_t k, float *scratch, float *c) {
-  float *a = scratch, *b = scratch + TILE_M * TILE_K;
-  int64_t lda = g->trans_a ? TILE_M : TILE_K, ldb = g->trans_b ? TILE_K : TILE_N;
-  ops->pack(element(&g->a, g->trans_a ? p : row, g->trans_a ? row : p), g->a.storage, g->a.ld,
-            g->trans_a ? k : m, g->trans_a ? m : k, a, lda);
-  ops->pack(element(&g->b, g->trans_b ? col : p, g->trans_b ? p : col), g->b.storage, g->b.ld,
-            g->trans_b ? n : k, g->trans_b ? k : n, b, ldb);
-  struct spp_gemm t = {g->trans_a, g->trans_b, m, n, k, 1.0F, 1.0F, {0}, {0}, {0}, 0};
-  t.a = (struct spp_matrix){a, lda, SPP_STORE_F32};
-  t.b = (struct spp_matrix){b, ldb, SPP_STORE_F32};
-  t.c = (struct spp_matrix){c, TILE_N, SPP_STORE_F32};
-  sgemm(&t);
-}
-
-#else
-
 /* The tile kernels want op(A) as [k][m] and op(B) as [k][n]. */
-static void tile_product(const struct spp_gemm *g, const struct spp_tile_ops *ops, int64_t row, int64_t m,
-                         int64_t col, int64_t n, int64_t p, int64_t k, float *scratch, float *c) {
+static void own_product(const struct spp_gemm *g, const struct spp_tile_ops *ops, int64_t row, int64_t m,
+                        int64_t col, int64_t n, int64_t p, int64_t k, float *scratch, float *c) {
   float *a = scratch, *b = scratch + TILE_M * TILE_K;
   if (g->trans_a)
     ops->pack(element(&g->a, p, row), g->a.storage, g->a.ld, k, m, a, TILE_M);
@@ -117,14 +78,77 @@ static void tile_product(const struct spp_gemm *g, const struct spp_tile_ops *op
   ops->gemm_tn(m, n, k, a, TILE_M, b, TILE_N, c, TILE_N, true);
 }
 
+#ifdef SPP_HAVE_BLAS
+
+static bool all_fp32(const struct spp_gemm *g) {
+  return g->a.storage == SPP_STORE_F32 && g->b.storage == SPP_STORE_F32 && g->c.storage == SPP_STORE_F32;
+}
+
+static void sgemm(const struct spp_blas *blas, const struct spp_gemm *g) {
+  blas->sgemm(CblasRowMajor, g->trans_a ? CblasTrans : CblasNoTrans, g->trans_b ? CblasTrans : CblasNoTrans,
+              (int)g->m, (int)g->n, (int)g->k, g->alpha, g->a.data, (int)g->a.ld, g->b.data, (int)g->b.ld,
+              g->beta, g->c.data, (int)g->c.ld);
+}
+
+/* Operands keep their orientation: CBLAS transposes. */
+static void blas_product(const struct spp_blas *blas, const struct spp_gemm *g,
+                         const struct spp_tile_ops *ops, int64_t row, int64_t m, int64_t col, int64_t n,
+                         int64_t p, int64_t k, float *scratch, float *c) {
+  float *a = scratch, *b = scratch + TILE_M * TILE_K;
+  int64_t lda = g->trans_a ? TILE_M : TILE_K, ldb = g->trans_b ? TILE_K : TILE_N;
+  ops->pack(element(&g->a, g->trans_a ? p : row, g->trans_a ? row : p), g->a.storage, g->a.ld,
+            g->trans_a ? k : m, g->trans_a ? m : k, a, lda);
+  ops->pack(element(&g->b, g->trans_b ? col : p, g->trans_b ? p : col), g->b.storage, g->b.ld,
+            g->trans_b ? n : k, g->trans_b ? k : n, b, ldb);
+  struct spp_gemm t = {g->trans_a, g->trans_b, m, n, k, 1.0F, 1.0F, {0}, {0}, {0}, 0};
+  t.a = (struct spp_matrix){a, lda, SPP_STORE_F32};
+  t.b = (struct spp_matrix){b, ldb, SPP_STORE_F32};
+  t.c = (struct spp_matrix){c, TILE_N, SPP_STORE_F32};
+  sgemm(blas, &t);
+}
+
+static void tile_product(const struct spp_gemm *g, const struct spp_tile_ops *ops, int64_t row, int64_t m,
+                         int64_t col, int64_t n, int64_t p, int64_t k, float *scratch, float *c) {
+  const struct spp_blas *blas = spp_blas_load();
+  if (blas)
+    blas_product(blas, g, ops, row, m, col, n, p, k, scratch, c);
+  else
+    own_product(g, ops, row, m, col, n, p, k, scratch, c);
+}
+
+/* Whole products of fp32 go to the library as they are; false: there is none, or other storage. */
+static bool whole_product(const struct spp_gemm *g) {
+  const struct spp_blas *blas = spp_blas_load();
+  if (!blas) return false;
+  if (g->threads > 0 && g->threads != blas->get_threads()) blas->set_threads(g->threads);
+  if (!all_fp32(g)) return false;
+  sgemm(blas, g);
+  return true;
+}
+
+static bool needs_no_tiles(const struct spp_gemm *g) {
+  return all_fp32(g) && spp_blas_load() != NULL;
+}
+
+#else
+
+static void tile_product(const struct spp_gemm *g, const struct spp_tile_ops *ops, int64_t row, int64_t m,
+                         int64_t col, int64_t n, int64_t p, int64_t k, float *scratch, float *c) {
+  own_product(g, ops, row, m, col, n, p, k, scratch, c);
+}
+static bool whole_product(const struct spp_gemm *g) {
+  (void)g;
+  return false;
+}
+static bool needs_no_tiles(const struct spp_gemm *g) {
+  (void)g;
+  return false;
+}
+
 #endif
 
 int64_t spp_gemm_workspace_bytes(const struct spp_gemm *g) {
-#ifdef SPP_HAVE_BLAS
-  if (all_fp32(g)) return 0;
-#else
-  (void)g;
-#endif
+  if (needs_no_tiles(g)) return 0;
   return (int64_t)sizeof(float) * TILE_FLOATS + SPP_SCRATCH_ALIGN;
 }
 
@@ -132,22 +156,19 @@ enum spp_status spp_gemm(const struct spp_gemm *g, void *workspace, struct spp_d
   const char *fault = fault_of(g);
   if (fault) return spp_diag_set(diag, SPP_ERR_INPUT, "matrix product", NULL, "%s", fault);
   if (g->m == 0 || g->n == 0) return SPP_OK;
-#ifdef SPP_HAVE_BLAS
-  set_threads(g->threads);
-  if (all_fp32(g)) {
-    sgemm(g);
-    return SPP_OK;
-  }
-#endif
+  if (whole_product(g)) return SPP_OK;
   tiled(g, spp_scratch_align(workspace));
   return SPP_OK;
 }
 
 void spp_gemm_describe(char *text, size_t size) {
-#if defined(OPENBLAS_VERSION)
-  snprintf(text, size, "%s", openblas_get_config());
-#elif defined(SPP_HAVE_BLAS)
-  snprintf(text, size, "CBLAS");
+#ifdef SPP_HAVE_BLAS
+  const struct spp_blas *blas = spp_blas_load();
+  if (blas)
+    snprintf(text, size, "%s", blas->config());
+  else
+    snprintf(text, size, "built-in tiles (%s): %s cannot be loaded", spp_kernels_best()->name,
+             SPP_BLAS_LIBRARY);
 #else
   snprintf(text, size, "built-in tiles (%s): no CBLAS when this was configured", spp_kernels_best()->name);
 #endif

@@ -9,7 +9,7 @@
 #include "base/suggest.h"
 #include "model/framework_read.h"
 
-enum { MAX_EXTENDS = 4 };
+enum { MAX_EXTENDS = 4, MAX_FILES = 128 };
 
 typedef enum spp_status status;
 
@@ -18,12 +18,21 @@ static bool is_path(const char *name) {
   return strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".json") == 0);
 }
 
-static status open_shipped(const char *config_dir, const char *name, struct spp_json_doc **doc,
-                           struct spp_diag *diag) {
+/* Files read so far: several frameworks start from the same one. */
+struct shelf {
+  char names[MAX_FILES][96];
+  struct spp_json_doc *docs[MAX_FILES];
+  int count;
+};
+
+static void shelf_free(struct shelf *shelf) {
+  for (int i = 0; i < shelf->count; i++)
+    spp_json_free(shelf->docs[i]);
+}
+
+static status refuse_name(const char *config_dir, const char *name, struct spp_diag *diag) {
   char path[1024];
   struct spp_names names;
-  int n = snprintf(path, sizeof path, "%s/frameworks/%s.json", config_dir, name);
-  if (n > 0 && (size_t)n < sizeof path && spp_path_exists(path)) return spp_json_load(path, doc, diag);
   snprintf(path, sizeof path, "%s/frameworks", config_dir);
   status s = spp_dir_list(path, ".json", &names, diag);
   if (s != SPP_OK) return s;
@@ -35,12 +44,31 @@ static status open_shipped(const char *config_dir, const char *name, struct spp_
   return spp_diag_set(diag, SPP_ERR_USAGE, "--framework", hint, "no framework is called \"%s\"", name);
 }
 
-/* The file and those it extends, derived first. Fills docs and count also on error, for freeing. */
-static status open_chain(const char *config_dir, const char *name, struct spp_json_doc **docs, int *count,
-                         struct spp_diag *diag) {
-  status s =
-      is_path(name) ? spp_json_load(name, &docs[0], diag) : open_shipped(config_dir, name, &docs[0], diag);
-  *count = s == SPP_OK ? 1 : 0;
+/* A shipped name or, where it is the user's own, a path. The shelf owns *doc. */
+static status open_file(const char *config_dir, const char *name, struct shelf *shelf,
+                        struct spp_json_doc **doc, struct spp_diag *diag) {
+  char path[1024];
+  for (int i = 0; i < shelf->count; i++)
+    if (strcmp(shelf->names[i], name) == 0) return *doc = shelf->docs[i], SPP_OK;
+  if (shelf->count == MAX_FILES)
+    return spp_diag_set(diag, SPP_ERR_INPUT, config_dir, "remove some", "over %d framework files",
+                        (int)MAX_FILES);
+  int n = is_path(name) ? snprintf(path, sizeof path, "%s", name)
+                        : snprintf(path, sizeof path, "%s/frameworks/%s.json", config_dir, name);
+  if (!is_path(name) && (n < 0 || (size_t)n >= sizeof path || !spp_path_exists(path)))
+    return refuse_name(config_dir, name, diag);
+  status s = spp_json_load(is_path(name) ? name : path, doc, diag);
+  if (s != SPP_OK) return s;
+  snprintf(shelf->names[shelf->count], sizeof shelf->names[0], "%s", name);
+  shelf->docs[shelf->count++] = *doc;
+  return SPP_OK;
+}
+
+/* The file and those it extends, derived first. */
+static status open_chain(const char *config_dir, const char *name, struct shelf *shelf,
+                         struct spp_json_doc **docs, int *count, struct spp_diag *diag) {
+  status s = open_file(config_dir, name, shelf, &docs[0], diag);
+  *count = 1;
   while (s == SPP_OK) {
     struct spp_json base = spp_json_get(spp_json_root(docs[*count - 1]), "extends");
     const char *base_name;
@@ -51,24 +79,58 @@ static status open_chain(const char *config_dir, const char *name, struct spp_js
       return spp_json_refuse(base, "start from another file", diag, "too long a chain of \"extends\"");
     if (strchr(base_name, '/'))
       return spp_json_refuse(base, "name a shipped framework", diag, "\"%s\" is a path", base_name);
-    s = open_shipped(config_dir, base_name, &docs[*count], diag);
-    if (s == SPP_OK) (*count)++;
+    s = open_file(config_dir, base_name, shelf, &docs[(*count)++], diag);
   }
+  return s;
+}
+
+static status load(const char *config_dir, const char *name, struct shelf *shelf, struct spp_arena *arena,
+                   const struct spp_framework **framework, struct spp_diag *diag) {
+  struct spp_json_doc *docs[MAX_EXTENDS] = {NULL};
+  int count = 0;
+  struct spp_framework *f = spp_arena_alloc(arena, sizeof *f);
+  if (!f) return spp_diag_oom(diag);
+  status s = open_chain(config_dir, name, shelf, docs, &count, diag);
+  for (int i = count - 1; s == SPP_OK && i >= 0; i--)
+    s = spp_framework_read(docs[i], i == count - 1, f, diag);
+  if (s == SPP_OK) *framework = f;
   return s;
 }
 
 enum spp_status spp_framework_load(const char *config_dir, const char *name, struct spp_arena *arena,
                                    const struct spp_framework **framework, struct spp_diag *diag) {
-  struct spp_json_doc *docs[MAX_EXTENDS] = {NULL};
-  int count = 0;
-  struct spp_framework *f = spp_arena_alloc(arena, sizeof *f);
-  if (!f) return spp_diag_oom(diag);
-  status s = open_chain(config_dir, name, docs, &count, diag);
-  for (int i = count - 1; s == SPP_OK && i >= 0; i--)
-    s = spp_framework_read(docs[i], i == count - 1, f, diag);
-  for (int i = 0; i < count; i++)
-    spp_json_free(docs[i]);
-  if (s == SPP_OK) *framework = f;
+  struct shelf shelf = {.count = 0};
+  status s = load(config_dir, name, &shelf, arena, framework, diag);
+  shelf_free(&shelf);
+  return s;
+}
+
+/* Whether the file itself says that a search for any framework leaves it out: most of a file need not be
+ * read then, nor what it starts from. */
+static status left_out(const char *config_dir, const char *name, struct shelf *shelf, bool *out,
+                       struct spp_diag *diag) {
+  struct spp_json_doc *doc;
+  bool searched;
+  status s = open_file(config_dir, name, shelf, &doc, diag);
+  if (s == SPP_OK) s = spp_json_bool_or(spp_json_get(spp_json_root(doc), "searched"), true, &searched, diag);
+  if (s == SPP_OK) *out = !searched;
+  return s;
+}
+
+enum spp_status spp_framework_load_all(const char *config_dir, bool searched_only, struct spp_arena *arena,
+                                       const struct spp_framework **list, int *count, struct spp_diag *diag) {
+  const char *const *names;
+  struct shelf shelf = {.count = 0};
+  int named, n = 0;
+  status s = spp_framework_list(config_dir, arena, &names, &named, diag);
+  for (int i = 0; s == SPP_OK && i < named && n < SPP_MAX_FRAMEWORKS; i++) {
+    bool out = false;
+    if (searched_only) s = left_out(config_dir, names[i], &shelf, &out, diag);
+    if (s == SPP_OK && !out) s = load(config_dir, names[i], &shelf, arena, &list[n], diag);
+    if (s == SPP_OK && !out && (list[n]->searched || !searched_only)) n++;
+  }
+  shelf_free(&shelf);
+  if (s == SPP_OK) *count = n;
   return s;
 }
 

@@ -250,11 +250,16 @@ struct spp_framework {
   struct spp_framework_source sources[SPP_MAX_SOURCES];
 };
 
+enum { SPP_MAX_FRAMEWORKS = 32 }; /* looked at in one search */
+
 /* `name` is a name in config_dir/frameworks or the path of the user's own file (it has a '/' or ends in ".json"), which may
  * start from a shipped one by "extends". Every numeric field must have a source. The framework lives in `arena`.
  * SPP_ERR_INPUT: bad file, with JSON path and nearest key; SPP_ERR_USAGE: no such name, with the nearest. */
 enum spp_status spp_framework_load(const char *config_dir, const char *name, struct spp_arena *arena,
                                    const struct spp_framework **framework, struct spp_diag *diag);
+/* The shipped ones into list[SPP_MAX_FRAMEWORKS], by name; with searched_only those a plan for "any" looks at. */
+enum spp_status spp_framework_load_all(const char *config_dir, bool searched_only, struct spp_arena *arena,
+                                       const struct spp_framework **list, int *count, struct spp_diag *diag);
 enum spp_status spp_framework_list(const char *config_dir, struct spp_arena *arena, const char *const **names, int *count,
                                    struct spp_diag *diag);
 

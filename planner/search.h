@@ -6,7 +6,7 @@
 
 #include "model/predict.h"
 
-enum { SPP_MAX_FRAMEWORKS = 32, SPP_MAX_REJECTIONS = 64 };
+enum { SPP_MAX_REJECTIONS = 64 };
 
 /* How far a search is; called now and then by the thread that asked. */
 typedef void spp_search_watch(void *watcher, int64_t done, int64_t total);
