@@ -4,17 +4,7 @@
 #include "model/predict.h"
 #include "planner/space.h"
 #include "tests/planner/jobs.h"
-
-static uint64_t random_state;
-static uint64_t next_random(void) { /* SplitMix64 */
-  uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-  return z ^ z >> 31;
-}
-static int64_t pick(const int64_t *values, int count) {
-  return values[next_random() % (uint64_t)count];
-}
+#include "tests/planner/random.h"
 
 static void random_options(struct spp_search_options *options) {
   static const char *const models[] = {"qwen2.5-0.5b", "llama3.1-8b",      "qwen3-30b-a3b", "gemma2-9b",

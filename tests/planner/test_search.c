@@ -1,6 +1,7 @@
 /* Properties of the search over many jobs; the judge is the exhaustive search. */
 #include "planner/space.h"
 #include "tests/planner/jobs.h"
+#include "tests/planner/random.h"
 
 static bool fits(const struct spp_plan *plan) {
   return plan->prediction.memory.fits && plan->prediction.memory.host_fits;
@@ -258,17 +259,6 @@ static void no_more_layers_are_recomputed_than_must_be(void **state) {
 }
 
 /* ---- random jobs ---- */
-
-static uint64_t random_state;
-static uint64_t next_random(void) { /* SplitMix64 */
-  uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-  return z ^ z >> 31;
-}
-static int64_t pick(const int64_t *values, int count) {
-  return values[next_random() % (uint64_t)count];
-}
 
 static void random_options(struct spp_search_options *options, const struct spp_framework **frameworks) {
   static const char *const models[] = {"qwen2.5-0.5b", "qwen2.5-7b",       "llama3.1-8b", "qwen3-30b-a3b",
