@@ -218,6 +218,10 @@ struct spp_framework {
   bool tiles_mlp;         /* MLP forward and backward in tiles of about hidden_size tokens, inputs kept only (ALST) */
   bool fp8_params;        /* FP8 training keeps GEMM weights in 8 bit only (fp8_param_gather) */
   int64_t step_tokens;    /* serving: tokens one scheduler step runs at most; 0 = whole sequences */
+  int64_t step_tokens_large;     /* the same on a card of 70 GiB and more; 0 = step_tokens */
+  int64_t profiled_sequences;    /* sequences whose sampling the server runs to learn its peak; 0 = none */
+  int64_t profiled_sequences_large; /* on a card of 70 GiB and more; 0 = profiled_sequences */
+  bool budget_is_torch_only; /* its budget leaves out what is not in torch's allocator: context, NCCL */
   bool plain_segments;    /* no expandable segments: a request finds no room in smaller free blocks */
   bool splits_segments;   /* no expandable segments, rows of varying length: inputs land in freed blocks of logits */
   bool logs_no_memory;    /* its log has no memory figure: one that is printed without a name is the driver's */

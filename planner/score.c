@@ -15,7 +15,10 @@ static double predicted_memory(const struct spp_run *run, const struct spp_memor
   case SPP_MEASURED_DEVICE: return (double)memory->device_bytes;
   case SPP_MEASURED_KV_CACHE: /* what the budget leaves beside all but the cache */
     return (double)memory->capacity_bytes - (double)memory->device_bytes +
-           (double)memory->parts[SPP_PART_KV_CACHE];
+           (double)memory->parts[SPP_PART_KV_CACHE] +
+           (run->framework->budget_is_torch_only
+                ? (double)memory->parts[SPP_PART_CONTEXT] + (double)memory->parts[SPP_PART_NCCL]
+                : 0);
   case SPP_MEASURED_UNSTATED:
     if (run->framework->logs_no_memory) return (double)memory->device_bytes;
     break;

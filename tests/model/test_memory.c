@@ -391,6 +391,32 @@ static void more_tensor_ranks_than_heads_repeat_the_cache(void **state) {
   jobs_close(&f);
 }
 
+/* vllm's profiling run: its sampler holds 2 + 4 + 12 + 20 = 38 bytes a logit of every sequence at once, and its
+ * longest step is run whole however short the request. */
+static void a_server_keeps_room_for_its_longest_step_and_its_sampler(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), 128);
+  f.job.mode = SPP_MODE_INFER;
+  f.framework.step_tokens = 2048;
+  f.framework.step_tokens_large = 8192;
+  f.framework.profiled_sequences = 256;
+  f.framework.profiled_sequences_large = 1024;
+  f.gpu.capacity_bytes = INT64_C(24) << 30;
+  jobs_predict(&f);
+  expect_i64(f.memory.logits_bytes, INT64_C(38) * 256 * 152064); /* vocabulary of Qwen2.5-7B */
+  expect_i64(jobs_ledger(&f, "MLP work", SPP_MOMENT_FORWARD), INT64_C(6) * 2048 * 18944);
+  f.gpu.capacity_bytes = INT64_C(80) << 30;
+  jobs_predict(&f);
+  expect_i64(f.memory.logits_bytes, INT64_C(38) * 1024 * 152064);
+  expect_i64(jobs_ledger(&f, "MLP work", SPP_MOMENT_FORWARD), INT64_C(6) * 8192 * 18944);
+  f.framework.step_tokens_large = f.framework.profiled_sequences_large = 0; /* as on any card */
+  jobs_predict(&f);
+  expect_i64(f.memory.logits_bytes, INT64_C(38) * 256 * 152064);
+  jobs_close(&f);
+}
+
 static void communicators_own_buffers(void **state) {
   (void)state;
   expect_i64(spp_nccl_bytes(1, 1), 10485760);
@@ -576,6 +602,7 @@ int main(void) {
       cmocka_unit_test(ulysses_exchanges_need_three_copies),
       cmocka_unit_test(the_cache_holds_keys_and_values_of_a_stage),
       cmocka_unit_test(more_tensor_ranks_than_heads_repeat_the_cache),
+      cmocka_unit_test(a_server_keeps_room_for_its_longest_step_and_its_sampler),
       cmocka_unit_test(communicators_own_buffers),
       cmocka_unit_test(the_allocator_holds_back_a_share_in_whole_segments),
       cmocka_unit_test(gradients_of_a_single_micro_batch_come_as_inputs_go),
