@@ -87,7 +87,7 @@ enum spp_status spp_run_calibrate(struct spp_cli *cli, struct spp_diag *diag) {
   enum spp_status status = spp_backend_find(a->backend, &backend, diag);
   if (status != SPP_OK) return status;
   if (backend == &spp_backend_mpi && !spp_mpirun_inside())
-    return spp_mpirun_start(cli, cli->args.ranks > 0 ? cli->args.ranks : default_ranks(), diag);
+    return spp_mpirun_start(cli, cli->args.ranks > 0 ? cli->args.ranks : default_ranks(), backend, diag);
   status = measure(cli, backend, profile, diag);
   bool leads = backend->leads();
   if (status == SPP_OK || !leads) backend->stop(status);

@@ -1,4 +1,5 @@
 /* list WHAT: one table of row makers, one per kind of thing. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -152,17 +153,34 @@ static enum spp_status kernel_row(struct spp_cli *cli, const char *name, struct 
   return SPP_OK;
 }
 
+/* "Open MPI v4.1.4", "MPICH Version: 4.0.2": its first words, in the caller's arena. */
+static const char *library_of(const struct spp_backend *backend, struct spp_arena *arena) {
+  char words[256];
+  size_t n = 0;
+  if (!backend->library) return NULL;
+  backend->library(words, sizeof words);
+  words[strcspn(words, ",\n")] = '\0';
+  for (size_t i = 0; words[i]; i++)
+    if (!isspace((unsigned char)words[i]))
+      words[n++] = words[i];
+    else if (n > 0 && words[n - 1] != ' ')
+      words[n++] = ' ';
+  words[n] = '\0';
+  return spp_arena_strdup(arena, words);
+}
+
 static enum spp_status backend_row(struct spp_cli *cli, const char *name, struct spp_echo *cells,
                                    struct spp_diag *diag) {
   int count;
   const struct spp_backend *const *all = spp_backends_all(&count);
-  (void)cli, (void)diag;
+  (void)diag;
   for (int i = 0; i < count; i++) {
     if (strcmp(all[i]->name, name) != 0) continue;
     cells[0] = text_cell(name);
     cells[1] = bool_cell(!all[i]->absent);
     cells[2] = text_cell(all[i]->description);
-    cells[3] = text_cell(all[i]->absent);
+    cells[3] = text_cell(library_of(all[i], &cli->arena));
+    cells[4] = text_cell(all[i]->absent);
   }
   return SPP_OK;
 }
@@ -279,7 +297,11 @@ static const struct listing {
     {"backends",
      backend_names,
      backend_row,
-     {{"name", "name"}, {"built", "built"}, {"summary", "what it is"}, {"why_not", "why not"}}},
+     {{"name", "name"},
+      {"built", "built"},
+      {"summary", "what it is"},
+      {"library", "library"},
+      {"why_not", "why not"}}},
     {"features", feature_names, feature_row, {{"name", "name"}, {"built", "built"}, {"gives", "gives"}}},
 };
 enum { LISTINGS = sizeof(listings) / sizeof(listings[0]) };

@@ -56,6 +56,7 @@ static void prepare(struct prepared *p, const char *name, const struct spp_exec_
   p->report->layout = setting->layout;
   p->report->ranks = spp_layout_world(&setting->layout);
   p->report->seq_tokens = setting->seq_tokens;
+  p->report->contiguous = setting->contiguous;
   p->run = (struct spp_validate_case){.name = p->report->name, .setting = *setting, .steps = steps};
 }
 
@@ -93,6 +94,7 @@ static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framewo
                                            .layout = layout,
                                            .seq_tokens = spec->seq_tokens,
                                            .dtype = job.dtype,
+                                           .contiguous = job.ring_order == SPP_RING_CONTIGUOUS,
                                            .doc_lengths = spec->documents.lengths,
                                            .doc_count = spec->documents.count};
   prepare(p, name, &setting, args->steps);
@@ -282,7 +284,7 @@ enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag) {
     int64_t ranks = 1;
     for (int i = 0; i < a->count; i++)
       ranks = spp_max64(ranks, a->cases[i].ranks);
-    return spp_mpirun_start(cli, ranks, diag);
+    return spp_mpirun_start(cli, ranks, backend, diag);
   }
   return run_and_report(cli, backend, list, a, &hardware, diag);
 }

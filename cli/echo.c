@@ -41,6 +41,7 @@ static const struct resolved {
     FIELD("attention", AS_INT, attention, true),
     FIELD("kernels", AS_INT, kernels, true),
     FIELD("ring-impl", AS_INT, ring_impl, true),
+    FIELD("ring-order", AS_INT, ring_order, true),
     FIELD("loss", AS_INT, loss, true),
     FIELD("loss-chunk", AS_I64, loss_chunk_tokens, true),
     FIELD_IF(spp_job_has_adapters, "lora-rank", AS_I64, lora_rank, false),

@@ -36,6 +36,7 @@ static bool gives_way(const struct spp_cli *cli, const char *option) {
               {"attention", "framework"},
               {"kernels", "framework"},
               {"ring-impl", "framework"},
+              {"ring-order", "framework"},
               {"loss", "framework"}};
   if (spp_cli_set_by(cli, option) == SPP_SET_BY_FLAG) return true;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -57,6 +57,9 @@ static const struct {
 static void other_ring(struct spp_job *job) {
   job->ring_impl = (enum spp_ring_impl)((job->ring_impl + 1) % SPP_RING_IMPL_COUNT);
 }
+static void other_order(struct spp_job *job) {
+  job->ring_order = job->ring_order == SPP_RING_ZIGZAG ? SPP_RING_CONTIGUOUS : SPP_RING_ZIGZAG;
+}
 static void other_chunk(struct spp_job *job) {
   job->loss_chunk_tokens = job->loss_chunk_tokens > 1 ? job->loss_chunk_tokens / 2 : 4096;
 }
@@ -76,6 +79,7 @@ static const struct {
   const char *needs;
 } by_trial[] = {
     {"ring-impl", other_ring, "this layout runs no ring"},
+    {"ring-order", other_order, "no ring or all-gather splits the keys here"},
     {"loss-chunk", other_chunk, "the chunks of this loss decide neither the peak nor the time"},
     {"bucket-elements", other_bucket, "this layout reduces or gathers nothing in buckets"},
     {"overlap", other_overlap, "this layout has no communication that could hide"},

@@ -1,6 +1,7 @@
 #include "cli/mpirun.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@
 #include <sys/prctl.h>
 #endif
 
+#include "base/strbuf.h"
+#include "cli/launcher.h"
+
 static const char ranks_variable[] = "SPPLAN_UNDER_MPIRUN"; /* how many were asked for */
 
 bool spp_mpirun_inside(void) {
@@ -19,19 +23,6 @@ bool spp_mpirun_inside(void) {
                                       ranks_variable};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (getenv(names[i])) return true;
-  return false;
-}
-
-/* Is there a program of this name on the path? */
-static bool on_path(const char *name) {
-  const char *path = getenv("PATH");
-  char file[4096];
-  for (const char *at = path ? path : ""; *at;) {
-    size_t length = strcspn(at, ":");
-    snprintf(file, sizeof file, "%.*s/%s", (int)length, at, name);
-    if (access(file, X_OK) == 0) return true;
-    at += length + (at[length] == ':');
-  }
   return false;
 }
 
@@ -46,74 +37,119 @@ static void set_environment(const char *ranks) {
     setenv(set[i], "1", 1);
   setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 0); /* Open MPI 5 */
   setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0); /* two ranks must not be tied to one processor */
-  if (!on_path("ssh") && !on_path("rsh")) setenv("OMPI_MCA_plm_rsh_agent", "sh", 0);
+  if (!spp_launcher_on_path("ssh") && !spp_launcher_on_path("rsh")) setenv("OMPI_MCA_plm_rsh_agent", "sh", 0);
 }
 
+/* What the command starts: its launcher and how many ranks. */
+struct launch {
+  char launcher[32], ranks[32];
+};
+
 /* In the child: becomes mpirun with the same command line. Never returns. */
-static void become_mpirun(const struct spp_cli *cli, const char *ranks) {
+static void become_mpirun(const struct spp_cli *cli, struct launch *launch) {
   char program[4096];
   char **words = calloc((size_t)cli->argc + 4, sizeof *words);
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  char mpirun[] = "mpirun", n[] = "-n", count[32];
+  char n[] = "-n";
   if (!words) _exit(SPP_ERR_INTERNAL);
   if (length < 0) length = snprintf(program, sizeof program, "%s", cli->argv[0]);
   program[length] = '\0';
-  snprintf(count, sizeof count, "%s", ranks);
-  set_environment(ranks);
-  words[0] = mpirun;
+  set_environment(launch->ranks);
+  words[0] = launch->launcher;
   words[1] = n;
-  words[2] = count;
+  words[2] = launch->ranks;
   words[3] = program;
   for (int i = 1; i < cli->argc; i++)
     words[3 + i] = cli->argv[i];
-  execvp(mpirun, words);
+  execvp(launch->launcher, words);
   _exit(127);
 }
 
-/* Passes on the lines that are ours; true when there was one. */
-static bool relay_errors(int from, bool all) {
-  FILE *f = fdopen(from, "r");
-  char *line = NULL;
-  size_t size = 0;
-  bool ours = false;
-  if (!f) {
-    close(from);
-    return false;
+/* What the job says: its answer, and its complaints line by line. */
+struct said {
+  struct spp_str answer, line, last;
+  bool all;  /* complaints of the launcher too */
+  bool told; /* one was ours */
+};
+
+/* Ranks that fail alike say the same: it is passed on once. */
+static void end_line(struct said *s) {
+  bool ours = strncmp(spp_str_text(&s->line), "spplan: ", 8) == 0;
+  bool repeated = ours && strcmp(spp_str_text(&s->line), spp_str_text(&s->last)) == 0;
+  if ((ours || s->all) && !repeated) fputs(spp_str_text(&s->line), stderr);
+  if (ours) {
+    spp_str_clear(&s->last);
+    spp_str_add(&s->last, spp_str_text(&s->line));
+    s->told = true;
   }
-  while (getline(&line, &size, f) > 0) {
-    bool mine = strncmp(line, "spplan: ", 8) == 0;
-    if (mine || all) fputs(line, stderr);
-    ours = ours || mine;
+  spp_str_clear(&s->line);
+}
+static void take_complaints(struct said *s, const char *bytes, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    spp_str_addc(&s->line, bytes[i]);
+    if (bytes[i] == '\n') end_line(s);
   }
-  free(line);
-  fclose(f);
-  return ours;
 }
 
-static enum spp_status start_child(const struct spp_cli *cli, int64_t ranks, pid_t *child, int *errors,
-                                   struct spp_diag *diag) {
-  char count[32];
-  int ends[2];
-  snprintf(count, sizeof count, "%lld", (long long)ranks);
-  if (pipe(ends) != 0)
-    return spp_diag_set(diag, SPP_ERR_INTERNAL, "pipe", NULL, "cannot start mpirun: %s", strerror(errno));
-  if ((*child = fork()) < 0) {
-    close(ends[0]);
-    close(ends[1]);
-    return spp_diag_set(diag, SPP_ERR_INTERNAL, "fork", NULL, "cannot start mpirun: %s", strerror(errno));
+/* Until both are closed. */
+static void listen_to(int answer, int complaints, struct said *s) {
+  struct pollfd from[] = {{.fd = answer, .events = POLLIN}, {.fd = complaints, .events = POLLIN}};
+  char bytes[4096];
+  while (from[0].fd >= 0 || from[1].fd >= 0) {
+    if (poll(from, 2, -1) < 0 && errno != EINTR) break;
+    for (int i = 0; i < 2; i++) {
+      if (from[i].fd < 0 || !from[i].revents) continue;
+      ssize_t n = read(from[i].fd, bytes, sizeof bytes);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0)
+        from[i].fd = -1;
+      else if (i == 0)
+        spp_str_addn(&s->answer, bytes, (size_t)n);
+      else
+        take_complaints(s, bytes, (size_t)n);
+      from[i].revents = 0;
+    }
   }
-  if (*child == 0) {
+  if (s->line.len > 0) end_line(s);
+}
+
+struct child {
+  pid_t pid;
+  int answer, complaints;
+};
+
+static enum spp_status cannot_start(const char *call, struct spp_diag *diag) {
+  return spp_diag_set(diag, SPP_ERR_INTERNAL, call, NULL, "cannot start mpirun: %s", strerror(errno));
+}
+
+static enum spp_status start_child(const struct spp_cli *cli, struct launch *launch, struct child *child,
+                                   struct spp_diag *diag) {
+  int out[2], err[2];
+  if (pipe(out) != 0) return cannot_start("pipe", diag);
+  if (pipe(err) != 0) {
+    close(out[0]);
+    close(out[1]);
+    return cannot_start("pipe", diag);
+  }
+  child->pid = fork();
+  if (child->pid == 0) {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* mpirun ends its ranks when this command is killed */
 #endif
-    dup2(ends[1], STDERR_FILENO);
-    close(ends[0]);
-    close(ends[1]);
-    become_mpirun(cli, count);
+    dup2(out[1], STDOUT_FILENO);
+    dup2(err[1], STDERR_FILENO);
+    const int ends[] = {out[0], out[1], err[0], err[1]};
+    for (int i = 0; i < 4; i++)
+      close(ends[i]);
+    become_mpirun(cli, launch);
   }
-  close(ends[1]);
-  *errors = ends[0];
-  return SPP_OK;
+  close(out[1]);
+  close(err[1]);
+  *child = (struct child){child->pid, out[0], err[0]};
+  if (child->pid > 0) return SPP_OK;
+  close(out[0]);
+  close(err[0]);
+  return cannot_start("fork", diag);
 }
 
 /* What the end of mpirun means. A rank that ends by itself has told why. */
@@ -134,23 +170,52 @@ static enum spp_status meaning(int ended, bool told, struct spp_diag *diag) {
                       "a rank or mpirun itself died (%s): nothing was concluded", how);
 }
 
-enum spp_status spp_mpirun_start(const struct spp_cli *cli, int64_t ranks, struct spp_diag *diag) {
-  pid_t child = -1;
-  int errors = -1, ended = 0;
-  if (!on_path("mpirun"))
-    return spp_diag_set(diag, SPP_ERR_ABSENT, "mpirun", "install Open MPI or MPICH", "cannot start it");
-  enum spp_status status = start_child(cli, ranks, &child, &errors, diag);
+/* Hydra writes of ranks that died where their answer would have been: only a job that came to its end has
+ * one.
+ */
+static enum spp_status conclude(struct spp_cli *cli, int ended, struct said *s, struct spp_diag *diag) {
+  enum spp_status status = meaning(ended, s->told, diag);
+  bool answered =
+      WIFEXITED(ended) && (WEXITSTATUS(ended) == SPP_OK || WEXITSTATUS(ended) == SPP_ERR_TOLERANCE);
+  if (s->answer.failed) return spp_diag_oom(diag);
+  if (answered) spp_str_addn(&cli->out, spp_str_text(&s->answer), s->answer.len);
+  if (!answered && s->all) fputs(spp_str_text(&s->answer), stderr);
+  return status;
+}
+
+enum spp_status spp_mpirun_start(struct spp_cli *cli, int64_t ranks, const struct spp_backend *backend,
+                                 struct spp_diag *diag) {
+  struct launch launch;
+  struct child child = {.pid = -1};
+  struct said said = {.all = cli->args.verbose > 0};
+  int ended = 0;
+  char library[256];
+  backend->library(library, sizeof library);
+  snprintf(launch.ranks, sizeof launch.ranks, "%lld", (long long)ranks);
+  enum spp_status status = spp_launcher_find(library, launch.launcher, sizeof launch.launcher, diag);
+  if (status == SPP_OK) status = start_child(cli, &launch, &child, diag);
   if (status != SPP_OK) return status;
-  bool told = relay_errors(errors, cli->args.verbose > 0);
-  while (waitpid(child, &ended, 0) < 0 && errno == EINTR)
+  listen_to(child.answer, child.complaints, &said);
+  close(child.answer);
+  close(child.complaints);
+  while (waitpid(child.pid, &ended, 0) < 0 && errno == EINTR)
     continue;
-  return meaning(ended, told, diag);
+  status = conclude(cli, ended, &said, diag);
+  spp_str_free(&said.answer);
+  spp_str_free(&said.line);
+  spp_str_free(&said.last);
+  return status;
 }
 
 enum spp_status spp_mpirun_check(int job_ranks, struct spp_diag *diag) {
   const char *asked = getenv(ranks_variable);
-  if (!asked || strcmp(asked, "1") == 0 || job_ranks != 1) return SPP_OK;
+  int ranks = asked ? (int)strtol(asked, NULL, 10) : spp_launcher_ranks();
+  if (ranks <= 1 || job_ranks != 1) return SPP_OK;
+  if (spp_launcher_rank() > 0) { /* one of them speaks */
+    *diag = (struct spp_diag){.status = SPP_ERR_ABSENT};
+    return SPP_ERR_ABSENT;
+  }
   return spp_diag_set(diag, SPP_ERR_ABSENT, "mpirun",
                       "put the mpirun of the MPI this was built with first on PATH",
-                      "%s ranks were started and each is alone: it belongs to another MPI", asked);
+                      "%d ranks were started and each is alone: it belongs to another MPI", ranks);
 }

@@ -232,6 +232,8 @@ static void json_layout(struct spp_jo *jo, const struct spp_validated *v) {
   for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; i++)
     spp_jo_i64(jo, degrees[i].key, degrees[i].value);
   spp_jo_str(jo, "sp_kind", spp_sp_kind_name(l->sp_kind));
+  spp_jo_str(jo, "ring_order",
+             l->ring > 1 ? spp_ring_order_name(v->contiguous ? SPP_RING_CONTIGUOUS : SPP_RING_ZIGZAG) : NULL);
   spp_jo_bool(jo, "megatron_sp", l->megatron_sp);
   spp_jo_i64(jo, "zero", l->zero);
   spp_jo_str(jo, "recompute", spp_recompute_name(l->recompute));

@@ -11,6 +11,7 @@ struct spp_validated {
   char name[96];
   struct spp_layout layout;
   int64_t ranks, seq_tokens;
+  bool contiguous; /* order of a ring or all-gather */
   bool skipped; /* then only why counts */
   struct spp_diag why;
   struct spp_validate_result result;

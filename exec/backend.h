@@ -7,6 +7,7 @@
 #define SPP_EXEC_BACKEND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -62,6 +63,8 @@ struct spp_backend {
                          struct spp_diag *diag);
   /* Is this the process that speaks for all? */
   bool (*leads)(void);
+  /* What the library behind it calls itself; NULL: there is none. */
+  void (*library)(char *words, size_t size);
   /* Ends the library; after a failure the whole job. Must be the last call. */
   void (*stop)(enum spp_status status);
 };

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <mpi.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -239,9 +240,18 @@ static void mpi_stop(enum spp_status status) {
   MPI_Finalize();
 }
 
+/* One of the few calls that are allowed before MPI_Init (MPI 3.1, 8.7). */
+static void mpi_library(char *words, size_t size) {
+  char all[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(all, &length);
+  snprintf(words, size, "%s", all);
+}
+
 const struct spp_backend spp_backend_mpi = {.name = "mpi",
                                             .description = "one process a rank, over MPI",
                                             .start = mpi_start,
                                             .run = mpi_run,
                                             .leads = mpi_leads,
+                                            .library = mpi_library,
                                             .stop = mpi_stop};

@@ -95,7 +95,7 @@ static enum spp_status open_attention(struct spp_engine *e) {
                                                 .tokens = e->g->padded_tokens,
                                                 .ulysses = l->ulysses,
                                                 .ring = l->ring,
-                                                .zigzag = e->plan->job.framework->ring_zigzag},
+                                                .zigzag = e->plan->job.ring_order == SPP_RING_ZIGZAG},
                                         .gathers = l->sp_kind == SPP_SP_ALLGATHER && l->ring > 1,
                                         .store = e->store,
                                         .heads = e->g->heads_local,

@@ -31,6 +31,7 @@ enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec
   spec.seq_tokens = setting->seq_tokens;
   spec.global_batch = setting->layout.micro_batch * setting->layout.grad_accum * setting->layout.dp;
   spec.dtype = (int)setting->dtype;
+  if (setting->contiguous) spec.ring_order = SPP_RING_CONTIGUOUS;
   if (setting->doc_count > 0) {
     spec.packing = 1;
     spp_documents_measure(setting->doc_lengths, setting->doc_count, setting->seq_tokens, &spec.documents);

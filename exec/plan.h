@@ -11,6 +11,7 @@ struct spp_exec_setting {
   struct spp_layout layout;
   int64_t seq_tokens;
   enum spp_dtype dtype; /* fp32 or bf16 */
+  bool contiguous;      /* ring and all-gather ranks hold one piece of a sequence, not two */
   const int64_t
       *doc_lengths; /* documents packed into sequences of at most seq_tokens; NULL: one a sequence */
   int64_t doc_count;

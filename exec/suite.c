@@ -55,9 +55,10 @@ enum { QUICK = Q | C | F, CI = C | F, FULL = F };
 
 /* Six documents; sequences of 48 or more tokens take two or three of them each. */
 static const int64_t documents[] = {20, 7, 13, 40, 3, 33};
-#define TOKENS(n)  (n), NULL, 0, false
-#define IN_BF16(n) (n), NULL, 0, true
-#define PACKED(n)  (n), documents, sizeof documents / sizeof documents[0], false
+#define TOKENS(n)     (n), NULL, 0, false, false
+#define IN_BF16(n)    (n), NULL, 0, true, false
+#define PACKED(n)     (n), documents, sizeof documents / sizeof documents[0], false, false
+#define CONTIGUOUS(n) (n), NULL, 0, false, true
 
 /* What differs from one rank with one sequence; a degree of 0 is 1. */
 #define LAYOUT(...)                                                                                          \
@@ -100,6 +101,16 @@ static const struct {
       spp_suite_model,
       {.ring = 2, .sp_kind = SPP_SP_RING, .recompute = SPP_RECOMPUTE_FULL, .recompute_layers = 2},
       TOKENS(64)}},
+    {QUICK, {"ring 4, contiguous", spp_suite_model, LAYOUT(RING(4)), CONTIGUOUS(60)}},
+    {CI,
+     {"all-gather 4, contiguous, recompute", mha, LAYOUT(GATHER(4), .micro_batch = 3, RECOMPUTE),
+      CONTIGUOUS(57)}},
+    {CI,
+     {"Ulysses 2 x ring 2, contiguous, ZeRO-3", spp_suite_model, LAYOUT(HYBRID(2, 2), .zero = 3),
+      CONTIGUOUS(61)}},
+    {CI,
+     {"TP 2 + SP x ring 2, contiguous, PP 2", five, LAYOUT(MEGATRON(2), RING(2), .pp = 2, .grad_accum = 3),
+      CONTIGUOUS(64)}},
     {QUICK, {"all-gather 4", spp_suite_model, LAYOUT(GATHER(4)), TOKENS(64)}},
     {CI,
      {"all-gather 2, as many KV heads, recompute", mha, LAYOUT(GATHER(2), .micro_batch = 3, RECOMPUTE),
@@ -278,19 +289,22 @@ static const struct {
   const char *name;
   enum spp_sp_kind kind;
   int64_t ulysses, ring;
+  bool contiguous;
 } ways[] = {
-    {"Ulysses 2", SPP_SP_ULYSSES, 2, 1},
-    {"Ulysses 4", SPP_SP_ULYSSES, 4, 1},
-    {"Ulysses 8", SPP_SP_ULYSSES, 8, 1},
-    {"ring 2", SPP_SP_RING, 1, 2},
-    {"ring 4", SPP_SP_RING, 1, 4},
-    {"ring 8", SPP_SP_RING, 1, 8},
-    {"all-gather 2", SPP_SP_ALLGATHER, 1, 2},
-    {"all-gather 4", SPP_SP_ALLGATHER, 1, 4},
-    {"all-gather 8", SPP_SP_ALLGATHER, 1, 8},
-    {"Ulysses 2 x ring 2", SPP_SP_HYBRID, 2, 2},
-    {"Ulysses 2 x ring 4", SPP_SP_HYBRID, 2, 4},
-    {"Ulysses 4 x ring 2", SPP_SP_HYBRID, 4, 2},
+    {"Ulysses 2", SPP_SP_ULYSSES, 2, 1, false},
+    {"Ulysses 4", SPP_SP_ULYSSES, 4, 1, false},
+    {"Ulysses 8", SPP_SP_ULYSSES, 8, 1, false},
+    {"ring 2", SPP_SP_RING, 1, 2, false},
+    {"ring 4", SPP_SP_RING, 1, 4, false},
+    {"ring 8", SPP_SP_RING, 1, 8, false},
+    {"contiguous ring 4", SPP_SP_RING, 1, 4, true},
+    {"contiguous ring 8", SPP_SP_RING, 1, 8, true},
+    {"all-gather 2", SPP_SP_ALLGATHER, 1, 2, false},
+    {"all-gather 4", SPP_SP_ALLGATHER, 1, 4, false},
+    {"all-gather 8", SPP_SP_ALLGATHER, 1, 8, false},
+    {"Ulysses 2 x ring 2", SPP_SP_HYBRID, 2, 2, false},
+    {"Ulysses 2 x ring 4", SPP_SP_HYBRID, 2, 4, false},
+    {"Ulysses 4 x ring 2", SPP_SP_HYBRID, 4, 2, false},
 };
 static const struct {
   const char *name, *model;
@@ -319,6 +333,7 @@ static void place(int way, const char *model, bool packed, struct spp_suite_case
   c->layout.sp_kind = ways[way].kind;
   c->layout.ulysses = ways[way].ulysses;
   c->layout.ring = ways[way].ring;
+  c->contiguous = ways[way].contiguous;
   c->layout.micro_batch = ODD_BATCH;
   c->seq_tokens = packed ? 50 : 64;
   c->doc_lengths = packed ? documents : NULL;
@@ -371,6 +386,7 @@ struct spp_exec_setting spp_suite_setting(const struct spp_suite_case *c) {
   return (struct spp_exec_setting){.layout = c->layout,
                                    .seq_tokens = c->seq_tokens,
                                    .dtype = c->bf16 ? SPP_DTYPE_BF16 : SPP_DTYPE_FP32,
+                                   .contiguous = c->contiguous,
                                    .doc_lengths = c->doc_lengths,
                                    .doc_count = c->doc_count};
 }

@@ -15,6 +15,7 @@ struct spp_suite_case {
   const int64_t *doc_lengths; /* packed; NULL: none */
   int64_t doc_count;
   bool bf16;
+  bool contiguous; /* pieces of a ring or all-gather rank */
 };
 /* Case i of the suite "time", degrees of 0 standing for 1; see spp_suite_get. */
 bool spp_suite_time_get(int i, struct spp_suite_case *c);

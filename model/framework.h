@@ -18,6 +18,8 @@ enum spp_sp_kind {
   SPP_SP_HYBRID,    /* Ulysses inside, ring outside */
   SPP_SP_KIND_COUNT
 };
+/* Which tokens a ring or all-gather rank holds: one piece, or two that make causal work equal. */
+enum spp_ring_order { SPP_RING_CONTIGUOUS, SPP_RING_ZIGZAG, SPP_RING_ORDER_COUNT };
 enum spp_ring_impl { SPP_RING_ZHUZILIN, SPP_RING_SWIFT, SPP_RING_TE, SPP_RING_IMPL_COUNT };
 enum spp_kernel_style { SPP_KERNELS_EAGER, SPP_KERNELS_FUSED };
 enum spp_attention_impl {
@@ -148,6 +150,7 @@ struct spp_framework {
   bool ring_needs_packing;
   enum spp_ring_impl ring_impl;
   bool ring_zigzag;     /* balanced; false = contiguous */
+  bool ring_orders[SPP_RING_ORDER_COUNT]; /* orders it can be told beside that */
   bool ulysses_overlap; /* q/k/v all-to-alls overlap projections */
   bool allgather_overlap;
   bool ring_waits;      /* hops do not run beside attention: one thread computes and moves messages */
@@ -170,6 +173,7 @@ struct spp_framework {
   /* padding: a sequence (or each packed document) is padded to a multiple of pad_ulysses * sp without a ring or
    * all-gather part, pad_ring * sp with one, times tp under Megatron SP where pad_tp; 0 = not at all */
   int64_t pad_ulysses, pad_ring;
+  int64_t pad_ring_contiguous; /* in place of pad_ring where a rank holds one piece; 0: the same */
   bool pad_tp;
   enum spp_pad_scope pad_scope;
   enum spp_stage_split stage_split;
@@ -273,6 +277,7 @@ const char *spp_framework_source(const struct spp_framework *framework, const ch
 /* Lower-case words of the enums, as the contract spells them ("hybrid", "swift", "optimizer+params", ...). */
 const char *spp_sp_kind_name(enum spp_sp_kind kind);
 const char *spp_ring_impl_name(enum spp_ring_impl impl);
+const char *spp_ring_order_name(enum spp_ring_order order);
 const char *spp_recompute_name(enum spp_recompute recompute);
 const char *spp_offload_name(enum spp_offload offload);
 const char *spp_loss_path_name(enum spp_loss_path path);

@@ -7,7 +7,10 @@
 int64_t spp_layout_pad_tokens(const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_framework *f = job->framework;
   int64_t sp = spp_layout_sp(layout), unit = 1;
-  if (sp > 1) unit = spp_sat_mul(layout->ring > 1 ? f->pad_ring : f->pad_ulysses, sp);
+  int64_t pad_ring = job->ring_order == SPP_RING_CONTIGUOUS && f->pad_ring_contiguous > 0
+                         ? f->pad_ring_contiguous
+                         : f->pad_ring;
+  if (sp > 1) unit = spp_sat_mul(layout->ring > 1 ? pad_ring : f->pad_ulysses, sp);
   if (unit < 1) unit = 1;
   return f->pad_tp && layout->megatron_sp ? spp_sat_mul(unit, layout->tp) : unit;
 }

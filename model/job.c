@@ -21,11 +21,22 @@ bool spp_job_has_kv_cache(const struct spp_job *job) {
 }
 
 void spp_job_spec_clear(struct spp_job_spec *spec) {
-  int *unset[] = {&spec->mode,        &spec->method,           &spec->optimizer,
-                  &spec->dtype,       &spec->kv_dtype,         &spec->attention,
-                  &spec->kernels,     &spec->ring_impl,        &spec->loss,
-                  &spec->quant,       &spec->packing,          &spec->overlap,
-                  &spec->grads_bytes, &spec->vision_trainable, &spec->train_embeddings};
+  int *unset[] = {&spec->mode,
+                  &spec->method,
+                  &spec->optimizer,
+                  &spec->dtype,
+                  &spec->kv_dtype,
+                  &spec->attention,
+                  &spec->kernels,
+                  &spec->ring_impl,
+                  &spec->ring_order,
+                  &spec->loss,
+                  &spec->quant,
+                  &spec->packing,
+                  &spec->overlap,
+                  &spec->grads_bytes,
+                  &spec->vision_trainable,
+                  &spec->train_embeddings};
   memset(spec, 0, sizeof *spec);
   for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++)
     *unset[i] = SPP_UNSET;
@@ -136,6 +147,8 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->attention = (enum spp_attention_impl)or_else(spec->attention, (int)default_attention(f, spec->gpu));
   job->kernels = (enum spp_kernel_style)or_else(spec->kernels, (int)f->kernels);
   job->ring_impl = (enum spp_ring_impl)or_else(spec->ring_impl, (int)f->ring_impl);
+  job->ring_order =
+      (enum spp_ring_order)or_else(spec->ring_order, f->ring_zigzag ? SPP_RING_ZIGZAG : SPP_RING_CONTIGUOUS);
   bool path = spec->loss >= (int)SPP_LOSS_CHOICE_COUNT;
   job->loss = (enum spp_loss_choice)or_else(path ? SPP_UNSET : spec->loss, (int)f->loss_default);
   job->loss_path_forced = path ? spec->loss - (int)SPP_LOSS_CHOICE_COUNT : SPP_UNSET;
@@ -184,6 +197,9 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
                       .calib = spec->calib};
   resolve_choices(spec, framework, &j);
   resolve_sizes(spec, framework, &j);
+  const bool orders[SPP_RING_ORDER_COUNT] = {
+      [SPP_RING_CONTIGUOUS] = !framework->ring_zigzag || framework->ring_orders[SPP_RING_CONTIGUOUS],
+      [SPP_RING_ZIGZAG] = framework->ring_zigzag || framework->ring_orders[SPP_RING_ZIGZAG]};
   const struct {
     const char *option;
     enum spp_words_table table;
@@ -192,6 +208,7 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
   } needs[] = {{"--mode", SPP_WORDS_MODE, (int)j.mode, framework->modes},
                {"--method", SPP_WORDS_METHOD, (int)j.method, framework->methods},
                {"--dtype", SPP_WORDS_DTYPE, (int)j.dtype, framework->dtypes},
+               {"--ring-order", SPP_WORDS_RING_ORDER, (int)j.ring_order, orders},
                {"--attention", SPP_WORDS_ATTENTION, (int)j.attention, framework->attentions},
                {"--loss", SPP_WORDS_LOSS_CHOICE, (int)j.loss, framework->losses}};
   for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {

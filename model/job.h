@@ -61,6 +61,7 @@ struct spp_job {
   enum spp_attention_impl attention;
   enum spp_kernel_style kernels;
   enum spp_ring_impl ring_impl;
+  enum spp_ring_order ring_order;
   enum spp_loss_choice loss;
   int loss_path_forced; /* enum spp_loss_path or SPP_UNSET */
   int64_t loss_chunk_tokens;
@@ -92,7 +93,7 @@ struct spp_job_spec {
   const struct spp_cluster *cluster;
   const struct spp_calib *calib;
   int64_t gpus, seq_tokens, global_batch;
-  int mode, method, optimizer, dtype, kv_dtype, attention, kernels, ring_impl;
+  int mode, method, optimizer, dtype, kv_dtype, attention, kernels, ring_impl, ring_order;
   int loss; /* enum spp_loss_choice, or SPP_LOSS_CHOICE_COUNT + enum spp_loss_path: that very path */
   int64_t loss_chunk_tokens;
   int64_t lora_rank;

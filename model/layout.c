@@ -191,7 +191,7 @@ static void SPP_PRINTF(4, 5) put(char *buf, size_t size, size_t *used, const cha
   if (*used >= size) *used = size - 1;
 }
 
-static void describe_sp(const struct spp_layout *l, char *buf, size_t size, size_t *used) {
+static void describe_sp(const struct spp_job *job, const struct spp_layout *l, char *buf, size_t size, size_t *used) {
   int64_t sp = spp_layout_sp(l);
   if (sp <= 1) return;
   put(buf, size, used, " · SP %" PRId64 " (", sp);
@@ -199,6 +199,8 @@ static void describe_sp(const struct spp_layout *l, char *buf, size_t size, size
   if (l->ulysses > 1 && l->ring > 1) put(buf, size, used, " x ");
   if (l->ring > 1)
     put(buf, size, used, "%s %" PRId64, l->sp_kind == SPP_SP_ALLGATHER ? "all-gather" : "ring", l->ring);
+  if (l->ring > 1 && (job->ring_order == SPP_RING_ZIGZAG) != job->framework->ring_zigzag)
+    put(buf, size, used, ", %s", spp_ring_order_name(job->ring_order));
   put(buf, size, used, ")");
 }
 
@@ -255,7 +257,7 @@ const char *spp_layout_describe(const struct spp_job *job, const struct spp_layo
     put(buf, size, &used, " · %s", spp_schedule_name(l->schedule));
   if (l->ep > 1) put(buf, size, &used, " · EP %" PRId64, l->ep);
   if (l->ep > 1 && l->etp != l->tp) put(buf, size, &used, " x ETP %" PRId64, l->etp);
-  describe_sp(l, buf, size, &used);
+  describe_sp(job, l, buf, size, &used);
   if (job->mode != SPP_MODE_INFER) {
     describe_states(job, l, buf, size, &used);
     describe_recompute(job, l, buf, size, &used);

@@ -10,6 +10,7 @@
 
 static const char *const sp_kinds[SPP_SP_KIND_COUNT] = {"none", "ulysses", "ring", "allgather", "hybrid"};
 static const char *const ring_impls[SPP_RING_IMPL_COUNT] = {"zhuzilin", "swift", "te"};
+static const char *const ring_orders[SPP_RING_ORDER_COUNT] = {"contiguous", "zigzag"};
 static const char *const kernels[] = {"eager", "fused"};
 static const char *const attentions[SPP_ATTN_IMPL_COUNT] = {"eager", "sdpa", "fa2", "fa3", "te", "fa1"};
 static const char *const loss_paths[SPP_LOSS_PATH_COUNT] = {
@@ -46,6 +47,7 @@ static const char *const reporters[SPP_REPORTER_COUNT] = {"none", "megatron-lm",
 static const struct spp_words tables[SPP_WORDS_COUNT] = {
     [SPP_WORDS_SP_KIND] = {sp_kinds, COUNT(sp_kinds)},
     [SPP_WORDS_RING_IMPL] = {ring_impls, COUNT(ring_impls)},
+    [SPP_WORDS_RING_ORDER] = {ring_orders, COUNT(ring_orders)},
     [SPP_WORDS_KERNELS] = {kernels, COUNT(kernels)},
     [SPP_WORDS_ATTENTION] = {attentions, COUNT(attentions)},
     [SPP_WORDS_LOSS_PATH] = {loss_paths, COUNT(loss_paths)},
@@ -83,6 +85,9 @@ const char *spp_words_name(enum spp_words_table table, int value) {
 
 const char *spp_sp_kind_name(enum spp_sp_kind kind) {
   return spp_words_name(SPP_WORDS_SP_KIND, (int)kind);
+}
+const char *spp_ring_order_name(enum spp_ring_order order) {
+  return spp_words_name(SPP_WORDS_RING_ORDER, (int)order);
 }
 const char *spp_ring_impl_name(enum spp_ring_impl impl) {
   return spp_words_name(SPP_WORDS_RING_IMPL, (int)impl);

@@ -108,6 +108,8 @@
         "norm and SwiGLU kernels"),                                                                          \
       X(FRAMEWORK, "ring-impl", 0, SPP_CHOICE(spp_ring_impl_word), "NAME", spec, ring_impl, MODELLED,        \
         "ring_impl", "which ring attention code"),                                                           \
+      X(FRAMEWORK, "ring-order", 0, SPP_CHOICE(spp_ring_order_word), "ORDER", spec, ring_order, NUMBERED,    \
+        "ring_order", "which tokens a rank of a ring or all-gather holds"),                                  \
       X(FRAMEWORK, "loss", 0, SPP_CHOICE(spp_loss_word), "HOW", spec, loss, MODELLED, "loss",                \
         "how the loss treats the logits"),                                                                   \
       X(FRAMEWORK, "loss-chunk", 0, SPP_TOKENS(INT64_C(1) << 30), "TOKENS", spec, loss_chunk_tokens,         \

@@ -50,7 +50,7 @@ static double head_width(const struct spp_arch *a) {
  */
 static double ring_imbalance(const struct spp_timing_context *c) {
   double sr = (double)c->g->sr;
-  return c->job->framework->ring_zigzag ? 1 : (2 * sr - 1) / sr;
+  return c->job->ring_order == SPP_RING_ZIGZAG ? 1 : (2 * sr - 1) / sr;
 }
 
 /* sr kernel calls of `flops` each, the first masked; steps: masked ones that would keep the tensor cores as

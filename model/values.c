@@ -91,6 +91,7 @@ typedef const struct spp_layout layout_arg;
 /* name, table of model/words.h, value */
 #define WORDS(X)                                                                                             \
   X(sp_kind, SPP_WORDS_SP_KIND, layout->sp_kind)                                                             \
+  X(ring_order, SPP_WORDS_RING_ORDER, job->ring_order)                                                       \
   X(recompute, SPP_WORDS_RECOMPUTE, layout->recompute)                                                       \
   X(offload, SPP_WORDS_OFFLOAD, layout->offload)                                                             \
   X(schedule, SPP_WORDS_SCHEDULE, layout->schedule)                                                          \

@@ -89,7 +89,9 @@ static void add_rings(struct strategies *list, const struct spp_search_options *
       for (int i = 0; i < options->framework_count; i++) {
         const struct spp_framework *f = options->frameworks[i];
         int own = options->spec.ring_impl == SPP_UNSET ? (int)f->ring_impl : options->spec.ring_impl;
-        if (f->sp_kinds[SPP_SP_RING] && own == impl && f->ring_zigzag == (zigzag != 0))
+        bool order = options->spec.ring_order == SPP_UNSET ? f->ring_zigzag
+                                                           : options->spec.ring_order == SPP_RING_ZIGZAG;
+        if (f->sp_kinds[SPP_SP_RING] && own == impl && order == (zigzag != 0))
           row->frameworks[row->framework_count++] = f;
       }
       snprintf(row->name, sizeof row->name, "ring %lld %s (%s)", (long long)degree,

@@ -103,6 +103,7 @@ void spp_jp_layout(struct spp_jo *jo, const struct spp_job *job, const struct sp
   spp_jo_i64(jo, "ulysses", layout->ulysses);
   spp_jo_i64(jo, "ring", layout->ring);
   spp_jo_str(jo, "ring_impl", spp_fact_has_ring(layout) ? spp_ring_impl_name(job->ring_impl) : NULL);
+  spp_jo_str(jo, "ring_order", layout->ring > 1 ? spp_ring_order_name(job->ring_order) : NULL);
   spp_jo_bool(jo, "megatron_sp", layout->megatron_sp);
   spp_jo_i64(jo, "zero", layout->zero);
   spp_jo_str(jo, "recompute", spp_recompute_name(layout->recompute));

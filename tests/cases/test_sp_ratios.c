@@ -35,13 +35,11 @@ static void add_copies(const struct text_job *t, const struct spp_time_shape *wi
 
 static struct attention_time attention_of(const char *line, bool zigzag, bool causal) {
   struct text_job *t = text_job_run(line, 0);
-  struct spp_framework own = *t->framework;
   struct spp_time_shape shape;
   struct spp_geometry *g = &t->prediction.geometry;
   expect_note("%s: %s", line, t->violation.text);
   expect_str(t->violation.rule, "");
-  own.ring_zigzag = zigzag;
-  t->job.framework = &own;
+  t->job.ring_order = zigzag ? SPP_RING_ZIGZAG : SPP_RING_CONTIGUOUS;
   if (!causal) g->attention_pairs *= 2; /* the whole square instead of its half */
   spp_comm_predict(&t->job, &t->layout, g, &t->prediction.comm);
   spp_timing_predict(&t->job, &t->layout, g, &t->prediction.comm, &t->prediction.time);

@@ -36,11 +36,19 @@ ends 6 "mpirun" env PATH=/nonexistent "$copy" "${one[@]}" --backend mpi
 command -v mpirun >/dev/null || { echo "faults without mpirun: one line each"; exit 0; }
 ends 2 "head" "$copy" validate --tp 16 --backend mpi
 
-# An mpirun of another MPI starts processes that do not know of each other.
+# An mpirun of another MPI: one that says so is not started, the processes of one that does not are each alone.
 mkdir "$folder/bin"
-printf '#!/bin/sh\nshift 2\nexec "$@"\n' >"$folder/bin/mpirun"
-chmod +x "$folder/bin/mpirun"
-ends 6 "another MPI" env PATH="$folder/bin:$PATH" "$copy" "${one[@]}" --backend mpi
+launcher() { printf '#!/bin/sh\n%s\n' "$1" >"$folder/bin/mpirun"; chmod +x "$folder/bin/mpirun"; }
+launcher 'echo "Open MPI"'
+"$copy" list backends | grep -q "Open MPI" && launcher 'echo "HYDRA build details:"'
+ends 6 "another MPI" env PATH="$folder/bin" "$copy" "${one[@]}" --backend mpi
+for tool in sh orted; do # what a process of Open MPI that is alone starts
+  ! path=$(command -v "$tool") || ln -s "$path" "$folder/bin/$tool"
+done
+launcher '[ "$1" = --version ] || { shift 2; "$@"; exec "$@"; }'
+ends 6 "another MPI" env PATH="$folder/bin" "$copy" "${one[@]}" --backend mpi
+ends 6 "another MPI" env PMI_SIZE=2 PMI_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 \
+  OMPI_MCA_plm_rsh_agent=sh "$copy" "${one[@]}" --backend mpi
 
 long=(validate --suite time --backend mpi --steps 16)
 begin() { # starts a long run and waits until its ranks are there

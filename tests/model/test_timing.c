@@ -177,7 +177,7 @@ static void a_contiguous_ring_reaches_eight_fifteenths(void **state) {
   struct spp_request request = request_of(1, 1, 1, 8);
   struct spp_layout layout = layout_of(&b, &request);
   for (int zigzag = 0; zigzag < 2; zigzag++) {
-    b.framework.ring_zigzag = zigzag;
+    b.job.ring_order = zigzag ? SPP_RING_ZIGZAG : SPP_RING_CONTIGUOUS;
     attention[zigzag] = run(&b, &layout).time.attention_s;
   }
   expect_rel(attention[1] / attention[0], 8.0 / 15, 1e-9);
