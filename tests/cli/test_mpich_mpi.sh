@@ -4,6 +4,7 @@
 set -euo pipefail
 program=$(find "$SPP_BUILD_DIR" -name spplan_mpich -type f -perm -u+x | head -1)
 [ -n "$program" ] || { echo "skipped: no MPICH beside the MPI of this build"; exit 77; }
+command -v mpiexec.hydra >/dev/null || command -v mpirun.mpich >/dev/null || { echo "skipped: no launcher of MPICH"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "$1"; exit 1; }
