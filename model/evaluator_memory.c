@@ -120,6 +120,8 @@ static void add_totals(const struct spp_memory_totals *a, const struct spp_memor
   sum->outside = a->outside + b->outside;
   sum->pinned = a->pinned + b->pinned;
   sum->step_block = a->step_block + b->step_block;
+  sum->step_made = a->step_made + b->step_made;
+  sum->pass_blocks = a->pass_blocks + b->pass_blocks;
   sum->pass_block = a->pass_block + b->pass_block;
   sum->absurd = a->absurd || b->absurd;
 }

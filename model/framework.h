@@ -194,6 +194,7 @@ struct spp_framework {
   int loss_path_tp; /* enum spp_loss_path of the full loss under tensor parallelism; hf-full: as without */
   bool loss_gathers_sequence; /* logits of the whole sequence on every rank (RL log-probs in some frameworks) */
   bool keeps_logits_reference; /* outputs.logits stays alive through backward */
+  bool keeps_logits_in_step;   /* and until the next forward returns: the training loop holds the outputs */
   int64_t vocab_multiple;      /* vocabulary padded to a multiple of this x tp; 1 = not padded */
   double lora_dropout_default;
   bool lora_fp32_adapters; /* unless a DeepSpeed engine (zero > 0 there) casts the whole module to 16 bit */
@@ -205,13 +206,18 @@ struct spp_framework {
   /* memory */
   struct spp_states states[4];
   enum spp_sharding sharding;
+  int sharding_weights; /* enum spp_sharding of the stages that shard weights; none: the same */
+  bool gathers_on_own_stream; /* weights are gathered into blocks of a stream of their own (FSDP1) */
   int64_t reduce_bucket_elements, allgather_bucket_elements; /* <= 0 with auto: hidden^2 rule */
   int64_t prefetch_elements, max_live_parameters;
   bool bucket_auto; /* stage 3 with HF "auto": reduce h*h, prefetch 0.9 h*h elements */
   int bucket_copies;
   bool placeholder_grads;  /* fused accumulation of weight gradients hands autograd an unused 16-bit gradient per shape */
   int64_t workspace_bytes; /* matrix product workspaces inside the allocator */
-  bool optimizer_foreach; /* torch foreach AdamW: one extra fp32 list at the step */
+  bool grads_reuse_weights; /* stage 3 without accumulation: gradients take the place of the 16-bit weights (Gemini) */
+  bool joins_buckets;     /* gradients are copied into the reduce buckets: bucket_copies of them are on their way at once */
+  bool optimizer_foreach; /* torch foreach AdamW: extra fp32 lists at the step */
+  int optimizer_lists;    /* how many: 0 = 1; torch before 2.1 makes a second one for the denominators */
   bool optimizer_fused;
   double allocator_factor; /* reserved / allocated */
   int64_t context_bytes;
@@ -226,6 +232,7 @@ struct spp_framework {
   int64_t profiled_sequences;    /* sequences whose sampling the server runs to learn its peak; 0 = none */
   int64_t profiled_sequences_large; /* on a card of 70 GiB and more; 0 = profiled_sequences */
   bool budget_is_torch_only; /* its budget leaves out what is not in torch's allocator: context, NCCL */
+  bool offload_keeps_grads; /* an offloaded optimizer takes gradients from the GPU at the step only */
   bool plain_segments;    /* no expandable segments: a request finds no room in smaller free blocks */
   bool splits_segments;   /* no expandable segments, rows of varying length: inputs land in freed blocks of logits */
   bool logs_no_memory;    /* its log has no memory figure: one that is printed without a name is the driver's */

@@ -143,6 +143,7 @@ struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct sp
   v.act = spp_activation_dtype(job);
   v.head_trained = !spp_job_has_adapters(job) || job->train_embeddings;
   v.keeps_reference = job->framework->keeps_logits_reference;
+  v.keeps_in_step = v.keeps_reference && job->framework->keeps_logits_in_step;
   v.splits_segments = job->framework->splits_segments && !job->packing;
   v.frees_at_once = job->framework->sharding == SPP_SHARDING_UNITS;
   v.gathers_input = g->stream_tokens < g->tokens;
@@ -185,6 +186,7 @@ static void add_split(const struct spp_loss_view *v, struct spp_memory_sum *sum)
 }
 
 void spp_loss_add(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
+  const unsigned away = SPP_LIVE(SPP_MOMENT_STEP) | SPP_LIVE(SPP_MOMENT_FORWARD);
   add_head(v, sum);
   add_split(v, sum);
   if (has_logits(v->path)) sum->pass_block_bytes = fp32_logits(v);
@@ -194,8 +196,9 @@ void spp_loss_add(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
     int64_t n = r->extent == CHUNK_VOCAB ? v->chunk_tokens : r->extent == VOCAB_HIDDEN ? v->vocab : v->tokens;
     int64_t width = r->extent == TOKENS_HIDDEN || r->extent == VOCAB_HIDDEN ? v->hidden : v->vocab;
     unsigned live = SPP_LIVE(SPP_MOMENT_LOSS);
+    if (r->element == FP32 && r->extent == TOKENS_VOCAB) sum->pass_blocks += r->copies;
     if (r->condition == REFERENCED && r->tensor->part == SPP_PART_LOGITS)
-      live |= SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD) | SPP_LIVE_BACKWARD;
+      live |= SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD) | SPP_LIVE_BACKWARD | (v->keeps_in_step ? away : 0);
     spp_memory_add(sum, r->tensor, live, r->element == FP32 ? SPP_DTYPE_FP32 : v->act, n, width, r->copies);
   }
 }

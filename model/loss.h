@@ -16,7 +16,8 @@ struct spp_loss_view {
   bool splits_segments; /* a block of an earlier batch's logits is in use */
   bool frees_at_once;   /* memory_units.c has what the head's backward holds */
   bool gathers_input;   /* the head reads hidden states that sequence parallelism keeps in shards */
-  bool keeps_reference; /* the 16-bit logits stay referenced through backward */
+  bool keeps_reference; /* the logits stay referenced through backward */
+  bool keeps_in_step;   /* and from there until the next forward returns */
 };
 struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct spp_geometry *g);
 /* Tensors of the loss's largest moment, alive at SPP_MOMENT_LOSS (and longer where a reference keeps them).

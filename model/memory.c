@@ -32,8 +32,8 @@ void spp_memory_view_layers(struct spp_memory_view *v) {
 static bool gradients_persist(const struct spp_job *job, const struct spp_layout *layout,
                               const struct spp_geometry *g) {
   enum spp_sharding sharding = job->framework->sharding;
-  return sharding == SPP_SHARDING_MEGATRON || sharding == SPP_SHARDING_UNITS ||
-         (sharding == SPP_SHARDING_DEEPSPEED && layout->zero == 3) || g->m > 1 || g->pp > 1;
+  bool own = sharding == SPP_SHARDING_DEEPSPEED && layout->zero == 3 && !job->framework->grads_reuse_weights;
+  return sharding == SPP_SHARDING_MEGATRON || sharding == SPP_SHARDING_UNITS || own || g->m > 1 || g->pp > 1;
 }
 
 void spp_memory_view_begin(const struct spp_job *job, const struct spp_layout *layout,
@@ -175,6 +175,8 @@ void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_to
   }
   t->pinned = sum->pinned;
   t->step_block = sum->step_block_bytes;
+  t->step_made = sum->step_made_bytes;
+  t->pass_blocks = sum->pass_blocks;
   t->pass_block = sum->pass_block_bytes;
 }
 
@@ -200,16 +202,17 @@ static int64_t in_segments(int64_t bytes) {
   return spp_round_up(bytes, SEGMENT_BYTES);
 }
 
-/* DeepSpeed's joined gradients are one tensor, and without expandable segments the blocks that backward freed
- * stay where they are when none is as large (torch c10/cuda/CUDACachingAllocator get_free_block). */
+/* Joined gradients are one tensor, and without expandable segments the blocks that backward freed stay where
+ * they are, unless several of the loss are as large: those serve (torch c10/cuda/CUDACachingAllocator
+ * get_free_block). */
 static int64_t stranded(const struct spp_job *job, const struct spp_memory_totals *t,
                         enum spp_moment moment) {
-  if (moment != SPP_MOMENT_STEP || !job->framework->plain_segments || t->step_block <= t->pass_block)
-    return 0;
-  int64_t most = 0, step = allocated(t, SPP_MOMENT_STEP), copies = t->step_block + t->step_block / 2;
+  if (moment != SPP_MOMENT_STEP || !job->framework->plain_segments || t->step_block <= 0) return 0;
+  if (t->step_block <= t->pass_block && t->pass_blocks > 1) return 0;
+  int64_t most = 0, step = allocated(t, SPP_MOMENT_STEP);
   for (int m = SPP_MOMENT_LOAD + 1; m < SPP_MOMENT_STEP; m++)
     most = spp_max64(most, allocated(t, (enum spp_moment)m));
-  return spp_max64(0, most - (step - copies));
+  return spp_max64(0, most + t->step_made - step);
 }
 
 /* Free blocks of a moment: some are needed all the same, their segments being in use. */
@@ -327,11 +330,13 @@ static void fill_ledger(const struct spp_memory_view *v, const struct candidate 
   spp_memory_add_bytes(&sum, &held_back, SPP_LIVE(best->peak.moment), allocator_bytes);
 }
 
-/* free blocks go back to the driver before an allocation fails: c10/cuda/CUDACachingAllocator
- * release_cached_blocks */
+/* Free blocks go back to the driver before an allocation fails: c10/cuda/CUDACachingAllocator
+ * release_cached_blocks. So no more of them are held than the card has room for. */
 void spp_memory_verdict(const struct spp_job *job, const struct spp_memory_peak *peak, struct spp_memory *m) {
-  m->reserved_bytes = in_segments(peak->bytes);
-  m->reclaimable_bytes = m->reserved_bytes - in_segments(peak->needed_bytes);
+  int64_t reserved_bytes = in_segments(peak->bytes), needed_bytes = in_segments(peak->needed_bytes);
+  int64_t room = job->gpu->capacity_bytes / SEGMENT_BYTES * SEGMENT_BYTES - peak->outside;
+  m->reserved_bytes = spp_max64(needed_bytes, spp_min64(reserved_bytes, room));
+  m->reclaimable_bytes = m->reserved_bytes - needed_bytes;
   m->device_bytes = spp_sat_add(m->reserved_bytes, peak->outside);
   m->capacity_bytes = capacity_of(job);
   m->headroom_bytes = m->capacity_bytes - (m->device_bytes - m->reclaimable_bytes);
@@ -357,7 +362,8 @@ static void report_parts(const struct spp_job *job, const struct candidate *best
     enum spp_moment moment = (enum spp_moment)i;
     int64_t bytes = in_segments(spp_sat_add(reserved(job, totals, moment), unusable(job, totals, moment)));
     enum spp_phase phase = spp_moment_phase(moment);
-    m->phase_bytes[phase] = spp_max64(m->phase_bytes[phase], spp_sat_add(bytes, totals->outside));
+    bytes = spp_min64(spp_sat_add(bytes, totals->outside), m->device_bytes); /* free blocks went back */
+    m->phase_bytes[phase] = spp_max64(m->phase_bytes[phase], bytes);
   }
   m->logits_bytes = spp_max64(sum->moment[SPP_PART_LOGITS][SPP_MOMENT_LOSS],
                               sum->moment[SPP_PART_LOGITS][SPP_MOMENT_BACKWARD_HEAD]);

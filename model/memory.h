@@ -79,6 +79,8 @@ struct spp_memory_sum {
   int64_t always_total, moment_total[SPP_MOMENT_COUNT]; /* the same over all parts */
   int64_t pinned; /* of the allocator's part in the loss: free blocks that cannot go back to the driver */
   int64_t step_block_bytes, pass_block_bytes; /* largest tensors of the step's copies and of the loss */
+  int64_t step_made_bytes;                    /* joined tensors the step makes, one after the other */
+  int64_t pass_blocks;                        /* blocks as large as the loss's largest */
   bool absurd;                                /* a tensor too large to be summed */
   int64_t stage;
   struct spp_ledger *ledger; /* NULL on the search's path */

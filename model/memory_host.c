@@ -56,7 +56,8 @@ int64_t spp_memory_host_bytes(const struct spp_memory_view *v) {
                               spp_sat_mul(spp_sat_mul(per_rank, job->lora_rank), job->arch->kinds[k].count));
     }
   }
-  bool estimator = job->framework->sharding == SPP_SHARDING_DEEPSPEED && !spp_job_has_adapters(job);
+  bool estimator = job->framework->sharding == SPP_SHARDING_DEEPSPEED &&
+                   !job->framework->offload_keeps_grads && !spp_job_has_adapters(job);
   int64_t states = estimator ? estimate(v, job->params.total) : moved(v, trainable, job->params.total);
   return spp_sat_add(bytes, states);
 }

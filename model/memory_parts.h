@@ -80,6 +80,8 @@ struct spp_memory_totals {
   int64_t outside;                  /* of it, context and NCCL: no business of the allocator */
   int64_t pinned;                   /* of the loss's held blocks, those that cannot be given back */
   int64_t step_block, pass_block;   /* largest tensors of the step's joined gradients and of the loss */
+  int64_t step_made;   /* joined tensors of the step, none of which fits in the block of another */
+  int64_t pass_blocks; /* of the size pass_block */
   bool absurd;
 };
 void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_totals *totals);
@@ -134,9 +136,11 @@ static inline int64_t spp_memory_share(const struct spp_geometry *g, bool sharde
 /* Trained elements a rank holds of the stage when it holds a share. */
 int64_t spp_memory_trained(const struct spp_memory_stage *s, bool sharded);
 
-/* Offloaded optimizers take the gradients along, but for Megatron's, which reduces them on the GPU. */
+/* Offloaded optimizers take the gradients along, but for those that reduce and keep them on the GPU. */
 static inline bool spp_memory_gradients_away(const struct spp_memory_view *v) {
-  return spp_offload_optimizer(v->layout->offload) && v->job->framework->sharding != SPP_SHARDING_MEGATRON;
+  const struct spp_framework *f = v->job->framework;
+  bool stay = f->sharding == SPP_SHARDING_MEGATRON || f->offload_keeps_grads;
+  return spp_offload_optimizer(v->layout->offload) && !stay;
 }
 
 /* The matrix that makes the logits: a tied model has no head of its own. */

@@ -2,6 +2,7 @@
 
 #define ROW(id, text, reason) static const struct spp_tensor id = {text, SPP_PART_SHARDING_BUFFERS, reason}
 ROW(reduce_bucket, "gradient reduction bucket", "DeepSpeed ipg buffer, allocated whole");
+ROW(joined_bucket, "joined gradients of a bucket", "copied, reduced and copied back");
 ROW(gathered, "gathered layer weights", "used by the running layer");
 ROW(prefetched, "prefetched weights", "next layer, gathered ahead");
 ROW(layer_grads, "gradients of one layer", "whole, before they are reduced");
@@ -17,6 +18,11 @@ ROW(ddp, "gradient buckets", "DDP reducer, as large as the gradients");
  * to no other (torch _fsdp_collectives.py foreach_reduce; c10/cuda/CUDACachingAllocator). */
 static const struct spp_tensor grads_pool = {"blocks of the last step's gradients", SPP_PART_ALLOCATOR,
                                              "belong to the reduce-scatter's stream"};
+
+/* The allocator lends the blocks of a stream to no other: the step cannot have those that weights were
+ * gathered into (torch 2.0.1 distributed/fsdp/_runtime_utils.py _unshard; c10/cuda/CUDACachingAllocator). */
+static const struct spp_tensor gather_pool = {"blocks of gathered weights", SPP_PART_ALLOCATOR,
+                                              "belong to the all-gather's stream"};
 
 static const unsigned forward = SPP_LIVE(SPP_MOMENT_FORWARD), loss = SPP_LIVE_LOSS,
                       head = SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD),
@@ -82,14 +88,22 @@ static void add_zero3(const struct spp_memory_stage *s, const struct spp_states 
  * forward. Where only gradients and optimizer are sharded, the weights counted with the states are the
  * gathered ones. Under a pipeline torchtitan does not reshard after forward, and torch's stage reduces in the
  * last micro-batch only (torchtitan models/llama3/parallelize.py, torch distributed/pipelining/stage.py). */
+static void add_gather_pool(const struct spp_memory_stage *s, const struct spp_states *r, int64_t root_bytes,
+                            struct spp_memory_sum *sum) {
+  if (!s->view->job->framework->gathers_on_own_stream || !r->shard_weights) return;
+  int64_t units = spp_sat_mul(2, gathered_bytes(&s->unit, r->gather_bytes));
+  spp_memory_add_bytes(sum, &gather_pool, SPP_LIVE(SPP_MOMENT_STEP), spp_sat_add(root_bytes, units));
+}
+
 static void add_fsdp(const struct spp_memory_stage *s, const struct spp_states *r,
                      struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   struct spp_state_counts outer = {0};
   if (s->stage->first) spp_states_accumulate(&outer, &v->embedding, 1);
   if (s->stage->last) spp_states_accumulate(&outer, &v->head, 1);
-  spp_memory_add_bytes(sum, &root, forward | loss | SPP_LIVE_BACKWARD,
-                       gathered_bytes(&outer, r->gather_bytes));
+  int64_t root_bytes = gathered_bytes(&outer, r->gather_bytes);
+  spp_memory_add_bytes(sum, &root, forward | loss | SPP_LIVE_BACKWARD, root_bytes);
+  add_gather_pool(s, r, root_bytes, sum);
   spp_memory_add(sum, &head_grads, head | SPP_LIVE_BACKWARD, wire(r->gather_bytes),
                  s->stage->last ? spp_memory_head(v)->trainable : 0, 1, 1);
   bool whole = s->view->job->framework->gathers_once_under_pp && v->g->pp > 1;
@@ -124,11 +138,23 @@ static void add_ddp(const struct spp_memory_stage *s, const struct spp_states *r
                    1);
 }
 
+/* InternLM/InternEvo hybrid_zero_optim.py _reduce_grads_by_rank: a full bucket is flattened and reduced,
+ * whatever the number of ranks, and waits for the next one. */
+static void add_joined_buckets(const struct spp_memory_stage *s, const struct spp_states *r,
+                               struct spp_memory_sum *sum) {
+  const struct spp_framework *f = s->view->job->framework;
+  int64_t left = spp_sat_add(s->states.trainable, s->states.trainable_expert), full = bucket(s->view->job, 0);
+  for (int i = 0; i < f->bucket_copies && left > 0; i++, left -= full)
+    spp_memory_add(sum, &joined_bucket, SPP_LIVE_BACKWARD, wire(r->grad_bytes), spp_min64(left, full), 1, 1);
+}
+
 void spp_memory_add_sharding(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   const struct spp_states *r = &v->regime;
   if (!v->trains) return;
-  switch (v->job->framework->sharding) {
+  const struct spp_framework *f = v->job->framework;
+  enum spp_sharding weights = (enum spp_sharding)f->sharding_weights;
+  switch (r->shard_weights && weights != SPP_SHARDING_NONE ? weights : f->sharding) {
   case SPP_SHARDING_DEEPSPEED:
     if (v->layout->zero == 3)
       add_zero3(s, r, sum);
@@ -143,6 +169,8 @@ void spp_memory_add_sharding(const struct spp_memory_stage *s, struct spp_memory
     break;
   case SPP_SHARDING_UNITS: spp_memory_add_units(s, sum); break;
   case SPP_SHARDING_NONE: add_ddp(s, r, sum); break;
-  default: break; /* Megatron's gradient buffer is the gradients themselves */
+  default: /* Megatron's gradient buffer is the gradients themselves */
+    if (f->joins_buckets) add_joined_buckets(s, r, sum);
+    break;
   }
 }

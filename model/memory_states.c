@@ -15,6 +15,7 @@ ROW(moments, "optimizer states", SPP_PART_OPTIMIZER, "moments of the optimizer")
 ROW(step_grads, "fp32 gradients of the partition", SPP_PART_TRANSIENT, "made for the optimizer step");
 ROW(step_flat, "flat gradients of the partition", SPP_PART_TRANSIENT, "joined before they are cast");
 ROW(step_list, "square roots of the second moments", SPP_PART_TRANSIENT, "torch foreach AdamW");
+ROW(step_denominators, "denominators of the update", SPP_PART_TRANSIENT, "AdamW of torch before 2.1");
 ROW(step_muon, "Newton-Schulz work", SPP_PART_TRANSIENT, "three 16-bit matrices of the largest weight");
 ROW(step_svd, "GaLore projector work", SPP_PART_TRANSIENT, "fp32 gradient and its singular vectors");
 
@@ -138,6 +139,26 @@ static void add_step_copies(const struct spp_memory_view *v, struct spp_memory_s
   if (bytes != 6) return; /* not joined: as small as the weights */
   add_elements(v, sum, &step_flat, step, 2, elements);
   sum->step_block_bytes = spp_sat_mul(elements, 4);
+  sum->step_made_bytes = spp_sat_mul(elements, bytes);
+}
+
+/* Lists as wide as one moment: torch 2.0.1 optim/adamw.py _multi_tensor_adamw has square roots and
+ * denominators, 2.1.2 one list of both; so has _single_tensor_adamw for its one parameter. When gradients
+ * were joined and cast (InternLM/InternEvo hybrid_zero_optim.py _step), the 16-bit ones and their joined copy
+ * are gone by then: what the lists need more than those 4 bytes is counted. All parameters are one tensor
+ * there, so are the lists. */
+static void add_lists(const struct spp_memory_view *v, struct spp_memory_sum *sum, const struct spp_states *r,
+                      int64_t elements) {
+  const unsigned step = SPP_LIVE(SPP_MOMENT_STEP);
+  int lists = v->job->framework->optimizer_lists > 1 ? v->job->framework->optimizer_lists : 1;
+  int width = r->moment_bytes / 2, joined = r->step_extra_bytes == 6;
+  if (joined) {
+    sum->step_made_bytes = spp_sat_add(sum->step_made_bytes, spp_sat_mul(elements, lists * width));
+    if (width > 0) lists -= (r->grad_bytes + 2) / width;
+  }
+  if (lists > 0) add_elements(v, sum, &step_list, step, width, elements);
+  for (int i = 1; i < lists; i++)
+    add_elements(v, sum, &step_denominators, step, width, elements);
 }
 
 enum { SUB_GROUP_ELEMENTS = 1000000000 }; /* DeepSpeed runtime/zero/config.py sub_group_size */
@@ -163,7 +184,7 @@ static void add_step(const struct spp_memory_stage *s, const struct spp_states *
   bool engine = job->framework->sharding == SPP_SHARDING_DEEPSPEED && v->layout->zero > 0;
   bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
   if (job->optimizer == SPP_OPTIMIZER_ADAMW && job->framework->optimizer_foreach && !engine && !galore)
-    add_elements(v, sum, &step_list, step, r->moment_bytes / 2, local);
+    add_lists(v, sum, r, local);
   if (job->optimizer == SPP_OPTIMIZER_MUON)
     spp_memory_add(sum, &step_muon, step, SPP_DTYPE_BF16, c->largest_rows, c->largest_cols, 3);
   if (galore) {

@@ -99,6 +99,7 @@ struct spp_states spp_states_regime(const struct spp_job *job, const struct spp_
   bool engine_casts = f->sharding == SPP_SHARDING_DEEPSPEED && layout->zero > 0;
   if (job->grads_bytes > 0) regime.grad_bytes = job->grads_bytes;
   if (copies_gradients(job, &regime)) regime.step_extra_bytes = 4;
+  if (f->grads_reuse_weights && layout->zero == 3 && layout->grad_accum <= 1) regime.grad_bytes = 0;
   if (adapters && f->lora_fp32_adapters && !engine_casts) {
     /* peft autocast_adapter_dtype: fp32 adapters are their own master */
     regime.weight_bytes = 4;
@@ -265,7 +266,8 @@ void spp_states_count_outer(const struct spp_job *job, const struct spp_layout *
   /* huggingface/peft utils/other.py ModulesToSaveWrapper: a deep copy in the model's type is trained, the
    * original stays (peft 0.21). Where adapters are fp32, two 16-bit elements count as one of theirs in
    * weights, gradients and moments. */
-  bool saved = spp_job_has_adapters(job) && job->train_embeddings && vocabulary && job->mode != SPP_MODE_INFER;
+  bool saved =
+      spp_job_has_adapters(job) && job->train_embeddings && vocabulary && job->mode != SPP_MODE_INFER;
   if (!trained && !saved) return;
   c->trainable = c->elements;
   if (saved && regime.weight_bytes == 2 * plain_bytes(job)) {
