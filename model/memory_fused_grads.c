@@ -1,6 +1,6 @@
 #include "model/memory_parts.h"
 
-/* NVIDIA/TransformerEngine transformer_engine/pytorch/module/base.py get_dummy_wgrad [recalled]: weight
+/* NVIDIA/TransformerEngine 2.9.0 transformer_engine/pytorch/module/base.py get_dummy_wgrad: weight
  * gradients are accumulated into main_grad inside the product; autograd still wants a tensor of the weight's
  * shape and type, and gets one that is made once per shape and never freed. Matrices as Megatron joins them:
  * q with k and v, gate with up. */
