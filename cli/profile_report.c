@@ -30,7 +30,7 @@ static void json_cluster(struct spp_jo *jo, const struct spp_cluster *c) {
   spp_jo_i64(jo, "gpus_per_node", c->gpus_per_node);
   spp_jo_i64(jo, "domain_gpus", c->domain_gpus);
   spp_jo_str(jo, "fabric", "switch");
-  spp_jo_i64(jo, "processors_per_node", c->processors_per_node);
+  spp_jo_real(jo, "processors_per_node", c->processors_per_node);
   spp_jo_real(jo, "link_bytes_per_s", c->link_bytes_per_s);
   spp_jo_i64(jo, "nics_per_node", c->nics_per_node);
   spp_jo_real(jo, "nic_bytes_per_s", c->nic_bytes_per_s);

@@ -27,22 +27,33 @@ struct calibration {
   bool processes;              /* a rank is a process of its own */
 };
 
-/* Names of the ranks' hosts go to rank 0, which tells all how many ranks its host has. */
-static enum spp_status count_hosts(struct spp_endpoint *end, int *here, struct spp_diag *diag) {
-  char mine[SPP_HOST_NAME] = "", other[SPP_HOST_NAME];
+struct whereabouts {
+  char host[SPP_HOST_NAME], machine[SPP_HOST_NAME];
+};
+
+/* Ranks on rank 0's host, and on its machine, whose processors several hosts share that are namespaces. */
+struct neighbours {
+  int host, machine;
+};
+
+/* Names of the ranks' hosts go to rank 0, which tells all how many ranks its host and machine have. */
+static enum spp_status count_hosts(struct spp_endpoint *end, struct neighbours *here, struct spp_diag *diag) {
+  struct whereabouts mine = {.host = ""}, other;
   struct spp_transfer t;
-  if (gethostname(mine, sizeof mine - 1) != 0) mine[0] = '\0';
-  *here = 1;
+  if (gethostname(mine.host, sizeof mine.host - 1) != 0) mine.host[0] = '\0';
+  spp_host_machine(mine.machine, sizeof mine.machine);
+  *here = (struct neighbours){1, 1};
   if (end->rank != 0) {
-    SPP_TRY(end->ops->isend(end, 0, HOST_TAG, mine, sizeof mine, &t, diag));
+    SPP_TRY(end->ops->isend(end, 0, HOST_TAG, &mine, sizeof mine, &t, diag));
     SPP_TRY(end->ops->wait(end, &t, diag));
     SPP_TRY(end->ops->irecv(end, 0, HOST_TAG, here, sizeof *here, &t, diag));
     return end->ops->wait(end, &t, diag);
   }
   for (int i = 1; i < end->size; i++) {
-    SPP_TRY(end->ops->irecv(end, i, HOST_TAG, other, sizeof other, &t, diag));
+    SPP_TRY(end->ops->irecv(end, i, HOST_TAG, &other, sizeof other, &t, diag));
     SPP_TRY(end->ops->wait(end, &t, diag));
-    *here += *here == i && strncmp(mine, other, sizeof mine) == 0;
+    here->host += here->host == i && strncmp(mine.host, other.host, sizeof mine.host) == 0;
+    here->machine += strncmp(mine.machine, other.machine, sizeof mine.machine) == 0;
   }
   for (int i = 1; i < end->size; i++) {
     SPP_TRY(end->ops->isend(end, i, HOST_TAG, here, sizeof *here, &t, diag));
@@ -103,7 +114,9 @@ static enum spp_status measure(struct calibration *c, struct spp_rank *rank, str
   struct spp_endpoint *end = rank->end;
   struct spp_meter m = {.rank = rank, .options = c->options, .points = points};
   struct spp_host_use before, after;
-  SPP_TRY(count_hosts(end, &m.ranks_here, rank->diag));
+  struct neighbours here;
+  SPP_TRY(count_hosts(end, &here, rank->diag));
+  m.ranks_here = here.host;
   m.total = spp_meter_kernel_count(c->options->quick) + spp_meter_message_count(&m);
   spp_host_use_read(&before);
   SPP_TRY(spp_meter_kernels(&m));
@@ -113,8 +126,10 @@ static enum spp_status measure(struct calibration *c, struct spp_rank *rank, str
   if (end->rank != 0) return SPP_OK;
   c->profile->ranks = end->size;
   c->profile->hosts = (end->size + m.ranks_here - 1) / m.ranks_here;
-  c->profile->cluster.gpus_per_node = m.ranks_here;
-  c->profile->others_share = spp_host_others_share(&before, &after, c->processes ? m.ranks_here : 1);
+  c->profile->cluster.gpus_per_node = here.host;
+  c->profile->cluster.processors_per_node =
+      (double)spp_host_processors() * (double)here.host / (double)here.machine;
+  c->profile->others_share = spp_host_others_share(&before, &after, c->processes ? here.machine : 1);
   return SPP_OK;
 }
 

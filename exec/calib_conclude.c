@@ -41,7 +41,8 @@ struct selection {
   int count;
   const struct spp_measured *points[SPP_MEASURED_MAX];
   double measured_s[SPP_MEASURED_MAX];
-  double sharing; /* ranks of a host over its processors, at least 1: times of messages are divided by it */
+  double sharing; /* ranks of a host over its share of processors, at least 1: times of messages are divided
+                     by it */
 };
 
 static bool belongs(const struct selection *s, const struct spp_measured *p) {
@@ -60,8 +61,8 @@ static void select_points(const struct spp_profile *profile, enum spp_measured_w
   s->wide = wide;
   s->count = 0;
   s->sharing = 1;
-  if (what == SPP_MEASURED_MESSAGE)
-    s->sharing = fmax(1, (double)profile->cluster.gpus_per_node / (double)spp_host_processors());
+  if (what == SPP_MEASURED_MESSAGE && profile->cluster.processors_per_node > 0)
+    s->sharing = fmax(1, (double)profile->cluster.gpus_per_node / profile->cluster.processors_per_node);
   for (int i = 0; i < profile->point_count; i++) {
     const struct spp_measured *p = &profile->points[i];
     if (!belongs(s, p)) continue;
@@ -98,7 +99,8 @@ static double message_s(const void *context, int i, const double *c) {
   const struct selection *s = context;
   const struct spp_measured *p = s->points[i];
   double bytes = (double)p->size[0], n = (double)p->size[1], steps = n - 1;
-  if (p->variant == SPP_SEND_RECV || (s->wide && p->variant == SPP_ALL_TO_ALL)) steps = 0;
+  if (p->variant == SPP_SEND_RECV) steps = 0;
+  if (s->wide && p->variant == SPP_ALL_TO_ALL) steps = n - 2; /* messages after the first */
   if (s->wide && p->variant == SPP_ALL_REDUCE) steps = 2 * log2(n);
   return (c[0] + c[1] * steps) * 1e-6 + (bytes + sqrt(c[3] * 1e3 * bytes)) / (c[2] * 1e9);
 }
@@ -247,7 +249,7 @@ static void split_latency(struct spp_profile *p) {
   f[SPP_SEND_RECV].a0_s = 0;
   f[SPP_ALL_TO_ALL].a0_s = fmax(0, f[SPP_ALL_TO_ALL].a0_s - message_s);
   for (int op = 0; op < SPP_COLLECTIVE_COUNT; op++)
-    f[op].a1_s /= fmax(1, message_s / hop_fit_message_s);
+    if (op != SPP_ALL_TO_ALL) f[op].a1_s /= fmax(1, message_s / hop_fit_message_s);
 }
 
 /* Not measured: a rank alone copies within its memory; one host's network is taken to be like its inside. */
@@ -298,7 +300,6 @@ static void describe(struct spp_profile *p) {
   p->cluster.host_bytes = spp_max64(bytes, 1);
   p->cluster.host_memory_bytes_per_s = p->gpu.memory_bytes_per_s;
   p->cluster.spine_oversubscription = 1;
-  p->cluster.processors_per_node = spp_host_processors();
   snprintf(p->calib.name, sizeof p->calib.name, "measured");
   p->calib.measured = true;
   p->calib.clock_share = p->calib.sustained = p->calib.fp8_ratio = 1;

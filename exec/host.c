@@ -1,6 +1,7 @@
 #include "exec/host.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -48,6 +49,14 @@ double spp_host_thread_s(void) {
 int64_t spp_host_processors(void) {
   int64_t n = sysconf(_SC_NPROCESSORS_ONLN);
   return n > 0 ? n : 1;
+}
+
+void spp_host_machine(char *id, size_t size) {
+  FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+  bool read = f && fgets(id, (int)size, f);
+  if (f) fclose(f);
+  if (!read && gethostname(id, size - 1) != 0) id[0] = '\0';
+  id[size - 1] = '\0';
 }
 
 int64_t spp_host_bytes(void) {

@@ -2,6 +2,7 @@
 #ifndef SPP_EXEC_HOST_H
 #define SPP_EXEC_HOST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* A moment's sums: processor seconds of this host, of this process. */
@@ -21,6 +22,9 @@ double spp_host_others_share(const struct spp_host_use *before, const struct spp
 double spp_host_thread_s(void);
 
 int64_t spp_host_processors(void);
+/* Which kernel this host runs under: hosts that are namespaces of one machine have the same, and share its
+ * processors. Linux /proc/sys/kernel/random/boot_id; without it the host's name. Ends in 0. */
+void spp_host_machine(char *id, size_t size);
 /* Memory of this host. */
 int64_t spp_host_bytes(void);
 

@@ -18,6 +18,7 @@ static const double most_spread = 1.5, most_others = 0.1, countable_s = 0.25;
 void spp_validate_clock_start(struct spp_validate_clock *clock) {
   clock->process = getpid();
   if (gethostname(clock->host, sizeof clock->host - 1) != 0) clock->host[0] = '\0';
+  spp_host_machine(clock->machine, sizeof clock->machine);
   spp_host_use_read(&clock->before);
 }
 
@@ -69,15 +70,24 @@ static int ranks_here(const struct spp_validate_clock *const *clocks, int ranks)
   return here;
 }
 
-/* Share of the first host's processors that belongs to none of its ranks; negative: cannot be told. */
+static bool same_machine(const struct spp_validate_clock *a, const struct spp_validate_clock *b) {
+  return strncmp(a->machine, b->machine, sizeof a->machine) == 0;
+}
+
+/* The same process: process numbers are a host's own. */
+static bool same_process(const struct spp_validate_clock *a, const struct spp_validate_clock *b) {
+  return same_host(a, b) && a->process == b->process;
+}
+
+/* Share of the first machine's processors that belongs to no rank on it; negative: cannot be told. */
 static double others_share(const struct spp_validate_clock *const *clocks, int ranks) {
   const struct spp_host_use *before = &clocks[0]->before, *after = &clocks[0]->after;
   double own_s = 0, elapsed_s = after->clock_s - before->clock_s;
   if (elapsed_s < countable_s || before->busy_s < 0 || after->busy_s < 0) return -1;
   for (int i = 0; i < ranks; i++) {
-    bool counted = !same_host(clocks[i], clocks[0]);
+    bool counted = !same_machine(clocks[i], clocks[0]);
     for (int k = 0; k < i && !counted; k++)
-      counted = same_host(clocks[k], clocks[i]) && clocks[k]->process == clocks[i]->process;
+      counted = same_process(clocks[k], clocks[i]);
     if (!counted) own_s += clocks[i]->after.own_s - clocks[i]->before.own_s;
   }
   return (after->busy_s - before->busy_s - own_s) / (elapsed_s * (double)spp_host_processors());

@@ -13,7 +13,7 @@ struct spp_validate_clock {
   double work_s[SPP_VALIDATE_MAX_STEPS]; /* processor time of the rank's thread */
   struct spp_host_use before, after;     /* the training alone */
   int64_t process;
-  char host[SPP_HOST_NAME];
+  char host[SPP_HOST_NAME], machine[SPP_HOST_NAME];
 };
 void spp_validate_clock_start(struct spp_validate_clock *clock);
 void spp_validate_clock_stop(struct spp_validate_clock *clock);

@@ -106,9 +106,9 @@ static double network_hops(enum spp_collective op, double units) {
   return op == SPP_ALL_REDUCE ? 2 * log2(units) : units - 1;
 }
 
-/* Latency of a trip over the network: one message for send_recv and all-to-all, ring steps between nodes for
- * gather-like operations, a tree for all-reduce. The hop of the fit is scaled on slower fabrics by their
- * message latency. */
+/* Latency of a trip over the network: one message for send_recv; for all-to-all one, and a1 for each other
+ * that the same rank posts; ring steps between nodes for gather-like operations, a tree for all-reduce. The
+ * hop of the fit is scaled on slower fabrics by their message latency. */
 static double network_latency_s(const struct spp_cluster *cluster, const struct spp_calib *calib,
                                 enum spp_collective op, const struct spp_placement *p, int64_t stride) {
   const struct spp_collective_fit *fit = &calib->network[op];
@@ -118,7 +118,8 @@ static double network_latency_s(const struct spp_cluster *cluster, const struct 
   struct boundary b;
   for (int i = 0; i < cluster->level_count && spans(p, cluster->levels[i].gpus, stride, &b); i++)
     farther += cluster->levels[i].latency_s * (alone ? 1 : network_hops(op, b.k));
-  if (alone) return fit->a0_s + message + farther;
+  double others = op == SPP_ALL_TO_ALL ? larger(0, (double)(p->ranks - p->local - 1)) : 0;
+  if (alone) return fit->a0_s + message + fit->a1_s * others + farther;
   return fit->a0_s +
          fit->a1_s * network_hops(op, (double)p->domains) * larger(1, message / hop_fit_message_s) + farther;
 }

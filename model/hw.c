@@ -155,6 +155,7 @@ static void read_levels(struct reader *r, struct spp_cluster *c) {
 static void read_cluster(struct reader *r, const char *entry, struct spp_cluster *c) {
   struct spp_json nvls = spp_json_get(r->root, "in_switch_reduction");
   struct spp_json spine = spp_json_get(r->root, "spine_oversubscription");
+  struct spp_json processors = spp_json_get(r->root, "processors_per_node");
   snprintf(c->name, sizeof c->name, "%s", entry);
   text(r, "display", entry, c->display, sizeof c->display);
   c->gpus_per_node = whole(r, "gpus_per_node", 1, 1024, -1);
@@ -175,7 +176,8 @@ static void read_cluster(struct reader *r, const char *entry, struct spp_cluster
     r->status = spp_json_real_or(spine, 1, 1000, 1, &c->spine_oversubscription, r->diag);
   if (r->status == SPP_OK) r->status = spp_json_bool_or(nvls, false, &c->in_switch_reduction, r->diag);
   read_levels(r, c);
-  c->processors_per_node = whole(r, "processors_per_node", 0, 1 << 16, 0);
+  if (r->status == SPP_OK)
+    r->status = spp_json_real_or(processors, 0, 1 << 16, 0, &c->processors_per_node, r->diag);
 }
 
 /* Find and open; *entry is the name, or the file when a file was named. */

@@ -74,7 +74,8 @@ struct spp_cluster {
   bool in_switch_reduction;                                /* NVLS / SHARP inside the domain */
   struct spp_network_level levels[SPP_MAX_NETWORK_LEVELS]; /* narrow to wide */
   int level_count;
-  int64_t processors_per_node; /* processors that the ranks of a node share; 0 = each has its own */
+  /* That the ranks of a node share, less than 1 where nodes share one; 0 = each rank has its own. */
+  double processors_per_node;
   const char *profile; /* the file, when it is a measured profile: device and constants in it; else NULL */
 };
 

@@ -161,9 +161,9 @@ static double stolen_share(const struct spp_timing_context *c) {
  * that wait lend theirs, so waiting for other pipeline stages shrinks as work fills it (derived). */
 static void share_processors(const struct spp_timing_context *c, struct spp_time *time) {
   int64_t here = spp_min64(spp_layout_world(c->layout), c->job->cluster->gpus_per_node);
-  int64_t processors = c->job->cluster->processors_per_node;
-  if (processors <= 0 || here <= processors) return;
-  double more = (double)here / (double)processors, alone_s = time->step_s,
+  double processors = c->job->cluster->processors_per_node, more = (double)here / processors;
+  if (processors <= 0 || more <= 1) return;
+  double alone_s = time->step_s,
          busy_s = alone_s - time->pp_bubble_s;
   double *const parts[] = {&time->compute_s,    &time->attention_s,  &time->sp_exposed_s,
                            &time->tp_exposed_s, &time->pp_exposed_s, &time->dp_exposed_s,

@@ -26,9 +26,15 @@ enum {
   LORA_LAUNCHES =
       11, /* host time of one adapted module, in launches: tests/oracle/host.py, 8 to 16 in four runs */
   CHECKPOINT_LAUNCHES =
-      40,             /* same of a recomputed layer's bookkeeping, in each of its three passes: 18 to 50 */
-  LORA_MODULES = 7,   /* all-linear: q, k, v, o, gate, up, down */
-  LAYER_KERNELS = 55, /* launches of one eager decoder layer */
+      40, /* same of a recomputed layer's bookkeeping, in each of its three passes: 18 to 50 */
+  ULYSSES_LAUNCHES =
+      6, /* same of one all-to-all with its copies: 2 to 4 in tests/oracle/host_exchanges.py, and 3 that a
+            NCCL call takes (event, wait, kernel; pytorch/pytorch ProcessGroupNCCL.cpp) */
+  RING_LAUNCHES = 9, /* same of one step of a ring, its messages, block and merge: 5 to 6 there, attention's
+                        launch and 3 */
+  LORA_MODULES = 7,  /* all-linear: q, k, v, o, gate, up, down */
+  ULYSSES_EXCHANGES = 4, /* q, k, v, output */
+  LAYER_KERNELS = 55,    /* launches of one eager decoder layer */
   MLA_KERNELS =
       30, /* two more projections and a norm, splits, rope of two parts, expanded and joined keys and queries
              (NVIDIA/Megatron-LM megatron/core/transformer/multi_latent_attention.py, counted roughly) */
@@ -203,13 +209,14 @@ static double host_s(const struct spp_timing_context *c, const struct spp_layer_
   const struct spp_job *job = c->job;
   const struct spp_framework *f = job->framework;
   double launches = layer_launches(f);
-  if (spp_job_has_adapters(job))
-    launches += LORA_LAUNCHES * LORA_MODULES;
+  if (spp_job_has_adapters(job)) launches += LORA_LAUNCHES * LORA_MODULES;
   if (job->arch->attention == SPP_ATTENTION_MLA) launches += MLA_KERNELS;
   bool loops = c->eager && c->g->ep == 1; /* huggingface/transformers loops over the experts */
   if (kind->moe) launches += loops ? EXPERT_KERNELS * (double)job->arch->experts : MOE_KERNELS;
   if (f->states[c->layout->zero].shard_weights) launches += f->launches_per_gather * weight_modules(c, kind);
   if (c->layout->recompute == SPP_RECOMPUTE_FULL) launches += CHECKPOINT_LAUNCHES;
+  if (c->g->su > 1) launches += ULYSSES_EXCHANGES * ULYSSES_LAUNCHES;
+  if (c->g->sr > 1 && c->layout->sp_kind != SPP_SP_ALLGATHER) launches += RING_LAUNCHES * (double)c->g->sr;
   return launch_host_s(f) * launches;
 }
 

@@ -92,10 +92,15 @@ static void rings_reach_the_published_share_of_one_gpu(void **state) {
 
 /* feifeibear/long-context-attention#88: forward of one attention layer of 40 heads of 128, 4 GPUs, ms of
  * Ulysses 2 x ring 2 and of Ulysses 4. The whole square, as video models attend: a causal half would make the
- * long rows of the RTX 4090 faster than its peak. Within 10 points on NVLink and 20 on PCIe, but for two open
- * rows. H800, 3,600 tokens: 12 times the products and 3.5 times the bytes of the row above take 10 times as
- * long with Ulysses, 7 times with the hybrid; no rates give both. RTX 4090, 36,000 tokens: the hop takes what
- * it would without any overlap, cause not known. */
+ * long rows of the RTX 4090 faster than its peak, and of the package's rings only the plain one takes a full
+ * mask (yunchang 0.3.5 ring/zigzag_ring_flash_attn.py). What it runs: two copies around each of four
+ * all-to-alls (comm/all_to_all.py), one flash call, or two with K and V under way, and a merge in fp32
+ * (ring/utils.py). Within 10 points on NVLink and 20 on PCIe, but for two open rows.
+ * H800, 3,600 tokens: Ulysses' own two figures exclude each other. It sends 315 MB a GPU at 1,024 tokens,
+ * 1.57 ms at the 200 GB/s that NVLink has on an H800, which leaves 1.11 of 2.68 ms for attention and copies.
+ * At 3,600 that is 12.4 times the products at most and 3.5 times the bytes: 19.2 ms, not 26.67.
+ * RTX 4090, 36,000 tokens: between the hop hidden and bare, nearer bare, as the other three are; but Ulysses'
+ * exchanges alone ran at 6, 7, 9 and 10 GB/s in the four rows, and the difference is within that. */
 static const struct {
   const char *gpu;
   int batch, seq;

@@ -98,6 +98,20 @@ static void all_to_all_over_two_nodes_is_bound_by_the_nic(void **state) {
   expect_rel(spp_collective_s(&gpu, &cluster, &calib, SPP_ALL_TO_ALL, 8, 1, 7340032), 20.4e-6, 2e-3);
 }
 
+/* 4 and 8 ranks, one a node: 3 and 7 messages, of which 2 and 6 come after the first and take 60 us each. */
+static void each_further_message_of_an_all_to_all_takes_its_time(void **state) {
+  struct spp_gpu gpu = h100_gpu();
+  struct spp_cluster cluster = switched_cluster(50e9, true);
+  struct spp_calib plain = ideal_calib(), posting = plain;
+  (void)state;
+  cluster.gpus_per_node = cluster.domain_gpus = 1;
+  posting.network[SPP_ALL_TO_ALL].a1_s = 60e-6;
+  for (int ranks = 2; ranks <= 8; ranks *= 2)
+    expect_near(spp_collective_s(&gpu, &cluster, &posting, SPP_ALL_TO_ALL, ranks, 1, 4096) -
+                    spp_collective_s(&gpu, &cluster, &plain, SPP_ALL_TO_ALL, ranks, 1, 4096),
+                60e-6 * (ranks - 2), 1e-9);
+}
+
 /* NCCL's tuner (NVIDIA/nccl src/graph/tuning.cc), all-gather of 8 Hopper GPUs in a node at a bus bandwidth of
  * 360 GB/s. Simple: 8.4 + 7 x 3.4 = 32.2 us and 360 x 8/7 = 411.43 GB/s; LL: 6.6 + 7 x 0.6 = 10.8 us and,
  * capped at 141 GB/s of bus, 161.14. 1 MiB: 34.75 and 17.31 us, LL wins; 64 MiB: 195.3 and 427.3 us, Simple
@@ -340,6 +354,7 @@ int main(void) {
       cmocka_unit_test(large_messages_reach_the_measured_bus_bandwidth),
       cmocka_unit_test(small_messages_cost_the_measured_floor),
       cmocka_unit_test(all_to_all_over_two_nodes_is_bound_by_the_nic),
+      cmocka_unit_test(each_further_message_of_an_all_to_all_takes_its_time),
       cmocka_unit_test(gathers_stay_near_what_nccls_tuner_chooses),
       cmocka_unit_test(one_rank_or_no_bytes_cost_nothing),
       cmocka_unit_test(stride_places_a_group_on_nodes),

@@ -396,6 +396,37 @@ static void the_swift_ring_is_slower_than_zhuzilins(void **state) {
   bench_close(&b);
 }
 
+/* A host that takes a second for each launch, 32 layers, one forward and one backward: 9 launches for each of
+ * 8 ring steps, 6 for each of 4 all-to-alls. */
+static void exchanges_cost_the_host_their_launches(void **state) {
+  static const struct {
+    int64_t ulysses, ring;
+    double launches;
+  } rows[] = {{1, 1, 55}, {1, 8, 55 + 8 * 9}, {8, 1, 55 + 4 * 6}, {4, 2, 55 + 2 * 9 + 4 * 6}};
+  struct bench b;
+  (void)state;
+  bench_open(&b, "deepspeed", 8, 8192, 8);
+  b.framework.ring_needs_packing = false;
+  bench_model(&b, "llama3.1-8b");
+  b.framework.host_s_per_layer = 55;
+  b.framework.host_s_per_step = 0;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct spp_request request = request_of(1, 1, 1, 1);
+    struct spp_layout layout = layout_of(&b, &request);
+    layout.recompute = SPP_RECOMPUTE_NONE;
+    layout.zero = 0;
+    layout.ulysses = rows[i].ulysses;
+    layout.ring = rows[i].ring;
+    layout.dp = 8 / rows[i].ulysses / rows[i].ring;
+    layout.grad_accum = rows[i].ulysses * rows[i].ring;
+    layout.sp_kind = rows[i].ring > 1 ? rows[i].ulysses > 1 ? SPP_SP_HYBRID : SPP_SP_RING : SPP_SP_ULYSSES;
+    double micro_batches = (double)layout.grad_accum;
+    expect_note("Ulysses %d, ring %d", (int)rows[i].ulysses, (int)rows[i].ring);
+    expect_rel(run(&b, &layout).time.step_s, micro_batches * 2 * 32 * rows[i].launches, 0.02);
+  }
+  bench_close(&b);
+}
+
 /* A published run with every knob printed: Llama-3 8B in FP8 on 8 H100, context parallel 2, 128 sequences of
  * 8192, 13,812 tokens per second and GPU (NVIDIA/Megatron-LM examples/llama/README.md). The band is the
  * model's own 80 % interval for it. */
@@ -424,6 +455,7 @@ int main(void) {
       cmocka_unit_test(degree_one_of_any_kind_is_none),
       cmocka_unit_test(recompute_costs_a_forward_and_lora_saves_weight_gradients),
       cmocka_unit_test(the_swift_ring_is_slower_than_zhuzilins),
+      cmocka_unit_test(exchanges_cost_the_host_their_launches),
       cmocka_unit_test(a_published_run_is_met_within_a_fifth),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

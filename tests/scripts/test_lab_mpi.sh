@@ -16,7 +16,11 @@ refuses() { # EXIT WORDS COMMAND...
 }
 refuses 2 "2 to 8" scripts/lab --hosts 9
 refuses 2 "unknown option" scripts/lab --host 2
+refuses 2 "2 to 8" scripts/lab --hosts 2,16
 refuses 2 "such as" scripts/lab --rates fast,
+refuses 2 "1, 2, 4 and 8" scripts/lab --kv-heads 3
+refuses 2 "1 to 99" scripts/lab --repeats 0
+refuses 2 "20 to 19" scripts/lab --nice 20
 refuses 6 "no program" env SPPLAN=/nonexistent scripts/lab
 if [ "$(id -u)" != 0 ]; then
   refuses 6 "root" scripts/lab
@@ -28,8 +32,10 @@ status=0
 timeout 300 scripts/lab --tiny -o "$folder/kept" >"$folder/out" 2>"$folder/err" || status=$?
 [ "$status" != 6 ] || { echo "skipped: $(tail -1 "$folder/err")"; exit 77; }
 [ "$status" = 0 ] || fail "exit $status: $(cat "$folder/out" "$folder/err")"
-grep -q "crossover predicted" "$folder/out" && grep -q "TCP payload" "$folder/out" || fail "$(cat "$folder/out")"
-[ -s "$folder/kept/net-1gbit.json" ] || fail "no profile was kept"
+grep -q "crossover measured" "$folder/out" && grep -q "TCP payload" "$folder/out" || fail "$(cat "$folder/out")"
+[ -s "$folder/kept/net-2-1gbit.json" ] || fail "no profile was kept"
+grep -q '"hosts": 2, "rate": "1gbit", "kv_heads": 8, "seq_tokens": 512, "repeats": 1' "$folder/kept/lab.json" ||
+  fail "$(cat "$folder/kept/lab.json")"
 
 # Ended from outside, it leaves no namespace, bridge or process.
 spaces() { ip netns list | grep -c "^spl" || true; }
