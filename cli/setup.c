@@ -130,6 +130,9 @@ static enum spp_status split_gpus(struct spp_cli *cli, const char *text, const c
                           (int)SPP_MAX_MACHINES);
     const char *name = spp_arena_printf(&cli->arena, "%.*s", (int)length, text);
     if (!name) return spp_diag_oom(diag);
+    for (int i = 0; i < *count; i++)
+      if (strcmp(names[i], name) == 0)
+        return spp_diag_set(diag, SPP_ERR_USAGE, "--gpu", "name each type once", "%s is there twice", name);
     names[(*count)++] = name;
     text += length;
     if (!*text) return SPP_OK;

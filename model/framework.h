@@ -75,7 +75,13 @@ static inline bool spp_offload_params(enum spp_offload o) {
   return o == SPP_OFFLOAD_OPTIMIZER_PARAMS || o == SPP_OFFLOAD_OPTIMIZER_PARAMS_ACTIVATIONS;
 }
 static inline bool spp_offload_activations(enum spp_offload o) { return o >= SPP_OFFLOAD_ACTIVATIONS; }
-enum spp_sp_split { SPP_SPLIT_FREE, SPP_SPLIT_GCD_KV }; /* who chooses Ulysses x ring of a given degree */
+/* Who chooses Ulysses x ring of a degree given alone: the user; the framework, and nobody can say otherwise; the
+ * framework, by a rule that degrees given one by one override. */
+enum spp_sp_split {
+  SPP_SPLIT_FREE,
+  SPP_SPLIT_GCD_KV,         /* Ulysses = gcd(KV heads, degree); forced */
+  SPP_SPLIT_DIVISOR_KV_NODE /* Ulysses = largest common divisor of both that fits a node; a default */
+};
 enum spp_sharding {
   SPP_SHARDING_NONE,
   SPP_SHARDING_DEEPSPEED,

@@ -57,13 +57,21 @@ static int64_t or_else(int64_t value, int64_t fallback) {
   return value == SPP_UNSET ? fallback : value;
 }
 
-/* The Ulysses part of a hybrid of `sp` ranks that cuts no KV head: gcd(KV heads of a TP rank, sp), as
- * modelscope/ms-swift swift/sequence_parallel/sequence_parallel.py does; when that is all of sp, the largest
- * proper divisor. */
-static int64_t hybrid_ulysses(const struct spp_job *job, int64_t tp, int64_t sp, bool proper) {
+int64_t spp_own_ulysses(const struct spp_job *job, int64_t sp) {
+  int64_t ulysses = spp_gcd(spp_max64(spp_arch_kv_heads(job->arch), 1), spp_max64(sp, 1));
+  int64_t node = job->cluster ? job->cluster->gpus_per_node : 0;
+  if (job->framework->sp_split != SPP_SPLIT_DIVISOR_KV_NODE || node < 1 || ulysses <= node) return ulysses;
+  for (int64_t most = node; most > 1; most--)
+    if (ulysses % most == 0) return most;
+  return 1;
+}
+
+/* The Ulysses part of a hybrid of `sp` ranks that cuts no KV head of a TP rank; when that is all of sp, the
+ * largest proper divisor. */
+static int64_t hybrid_ulysses(const struct spp_job *job, int64_t tp, int64_t sp) {
   int64_t kv = spp_max64(spp_arch_kv_heads(job->arch) / spp_max64(tp, 1), 1);
   int64_t su = spp_gcd(kv, sp);
-  if (!proper || su < sp || sp < 2) return su;
+  if (su < sp || sp < 2) return su;
   for (int64_t divisor = 2; divisor <= sp; divisor++)
     if (sp % divisor == 0) return sp / divisor;
   return su;
@@ -73,9 +81,12 @@ static int64_t hybrid_ulysses(const struct spp_job *job, int64_t tp, int64_t sp,
 static void split_total(const struct spp_job *job, int64_t tp, int64_t sp, int kind, struct spp_layout *l) {
   const struct spp_framework *f = job->framework;
   enum spp_sp_kind want = kind == SPP_UNSET ? f->sp_kind_default : (enum spp_sp_kind)kind;
-  bool own_split = kind == SPP_UNSET && f->sp_split == SPP_SPLIT_GCD_KV;
+  bool own_split = kind == SPP_UNSET && f->sp_split != SPP_SPLIT_FREE;
   l->ulysses = 1;
-  if (own_split || want == SPP_SP_HYBRID) l->ulysses = hybrid_ulysses(job, tp, sp, !own_split);
+  if (own_split)
+    l->ulysses = spp_own_ulysses(job, sp);
+  else if (want == SPP_SP_HYBRID)
+    l->ulysses = hybrid_ulysses(job, tp, sp);
   if (!own_split && want == SPP_SP_ULYSSES) l->ulysses = sp;
   l->ring = sp / l->ulysses;
 }

@@ -50,6 +50,12 @@ static inline bool spp_layout_uneven(const struct spp_layout *layout) {
   return layout->first_stage_layers > 0 || layout->last_stage_layers > 0;
 }
 
+/* The Ulysses part of `sp` ranks under a framework that splits the degree itself; the ring gets the rest.
+ * gcd-kv: gcd(KV heads, sp) (modelscope/ms-swift swift/sequence_parallel/sequence_parallel.py). divisor-kv-node: the
+ * largest divisor of sp that divides the KV heads and is no larger than a node (axolotl-ringmaster 0.2.7
+ * ringmaster/strategies/usp.py auto_select). */
+int64_t spp_own_ulysses(const struct spp_job *job, int64_t sp);
+
 /* Fill a layout from a request: framework defaults, the framework's own split of `sp`, dp = gpus / (tp pp sp),
  * grad_accum = global_batch / (micro_batch dp). Does not judge legality beyond what it needs to divide:
  * SPP_ERR_USAGE when the degrees do not multiply to the GPUs. */

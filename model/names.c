@@ -26,7 +26,7 @@ static const char *const offloads[SPP_OFFLOAD_COUNT] = {"none",
                                                         "activations",
                                                         "optimizer+activations",
                                                         "optimizer+params+activations"};
-static const char *const splits[] = {"free", "gcd-kv"};
+static const char *const splits[] = {"free", "gcd-kv", "divisor-kv-node"};
 static const char *const shardings[] = {"none", "deepspeed", "fsdp", "megatron", "units"};
 static const char *const schedules[SPP_SCHEDULE_COUNT] = {"1f1b", "interleaved", "gpipe", "zb-h1", "zb-h2"};
 static const char *const pad_scopes[SPP_PAD_SCOPE_COUNT] = {"sequence", "document-with-ring", "document"};

@@ -57,11 +57,11 @@ RULE(sp_kind_degrees) {
 RULE(hybrid_one_level) {
   return layout->sp_kind == SPP_SP_HYBRID && (layout->ulysses < 2 || layout->ring < 2);
 }
-/* The framework chooses Ulysses itself: gcd(KV heads, sp). */
+/* The framework chooses Ulysses itself. */
 RULE(sp_split) {
   int64_t sp = spp_layout_sp(layout);
   return job->framework->sp_split == SPP_SPLIT_GCD_KV && sp > 1 &&
-         layout->ulysses != spp_gcd(spp_arch_kv_heads(job->arch), sp);
+         layout->ulysses != spp_own_ulysses(job, sp);
 }
 RULE(ring_unpacked) {
   return job->framework->ring_needs_packing && layout->ring > 1 && !job->packing;

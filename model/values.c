@@ -24,7 +24,7 @@ typedef const struct spp_layout layout_arg;
   X(sp, spp_layout_sp(layout))                                                                               \
   X(ulysses, layout->ulysses)                                                                                \
   X(ring, layout->ring)                                                                                      \
-  X(own_ulysses, spp_gcd(spp_max64(spp_arch_kv_heads(job->arch), 1), spp_max64(spp_layout_sp(layout), 1)))   \
+  X(own_ulysses, spp_own_ulysses(job, spp_max64(spp_layout_sp(layout), 1)))                                  \
   X(own_ring, spp_max64(spp_layout_sp(layout), 1) / value_own_ulysses(job, layout))                          \
   X(zero, layout->zero)                                                                                      \
   X(dp_replicate, layout->dp_replicate)                                                                      \

@@ -30,7 +30,8 @@ static void warn_fit(const struct spp_plan *plan, struct spp_advice_list *list) 
   const struct spp_memory *memory = &plan->prediction.memory;
   char high[32], capacity[32];
   if (!memory->fits || memory->fit_probability >= 0.9) return;
-  spp_advice_add(list, "tight-fit", "tight: %.0f %% likely to fit; one run in ten needs more than %s of %s",
+  spp_advice_add(list, "tight-fit",
+                 "tight: %.0f %% likely to fit: one run in ten would need %s or more, and the GPU has %s",
                  100 * memory->fit_probability, spp_bytes_print(memory->high_bytes, high),
                  spp_bytes_print(memory->capacity_bytes, capacity));
 }
@@ -167,28 +168,64 @@ static void warn_ring_repeat(const struct spp_plan *plan, struct spp_advice_list
           spp_max64(0, plan->prediction.memory.device_bytes - other.prediction.memory.device_bytes), bytes));
 }
 
-/* The framework's gcd split against the best split of the same degree that the heads allow. */
-static void warn_own_split(const struct spp_plan *plan, struct spp_advice_list *list) {
-  const struct spp_layout *layout = &plan->layout;
-  const struct spp_geometry *g = &plan->prediction.geometry;
-  int64_t sp = spp_layout_sp(layout);
+/* Could the heads of a TP rank be spread over that many? */
+static bool heads_spread(const struct spp_geometry *g, int64_t ulysses) {
+  return g->heads_local % ulysses == 0 &&
+         (g->kv_heads_local % ulysses == 0 || ulysses % g->kv_heads_local == 0);
+}
+
+static void set_split(struct spp_plan *plan, int64_t ulysses) {
+  int64_t sp = spp_layout_sp(&plan->layout);
+  plan->layout.ulysses = ulysses;
+  plan->layout.ring = sp / ulysses;
+  plan->layout.sp_kind = ulysses == sp ? SPP_SP_ULYSSES : ulysses == 1 ? SPP_SP_RING : SPP_SP_HYBRID;
+  spp_predict(&plan->job, &plan->layout, NULL, &plan->prediction);
+}
+
+/* The fastest split of the plan's degree, that fits where the plan does: of those the framework takes, or,
+ * where it takes no other than its own, of those the heads allow. */
+static struct spp_plan fastest_split(const struct spp_plan *plan) {
   struct spp_plan best = *plan;
-  char words[96], own[96];
-  if (plan->job.framework->sp_split != SPP_SPLIT_GCD_KV || layout->ring < 2) return;
+  int64_t sp = spp_layout_sp(&plan->layout);
+  bool forced = plan->job.framework->sp_split == SPP_SPLIT_GCD_KV;
   for (int64_t u = 1; u <= sp; u++) {
     struct spp_plan other = *plan;
-    if (sp % u || g->heads_local % u || (g->kv_heads_local % u && u % g->kv_heads_local)) continue;
-    other.layout.ulysses = u;
-    other.layout.ring = sp / u;
-    other.layout.sp_kind = u == sp ? SPP_SP_ULYSSES : u == 1 ? SPP_SP_RING : SPP_SP_HYBRID;
-    spp_predict(&other.job, &other.layout, NULL, &other.prediction);
-    if (other.prediction.time.step_s < best.prediction.time.step_s) best = other;
+    if (sp % u || !heads_spread(&plan->prediction.geometry, u)) continue;
+    set_split(&other, u);
+    if (!forced && spp_rules_first(&other.job, &other.layout) >= 0) continue;
+    bool fits = other.prediction.memory.fits || !plan->prediction.memory.fits;
+    if (fits && other.prediction.time.step_s < best.prediction.time.step_s) best = other;
   }
-  double cost = plan->prediction.time.step_s / best.prediction.time.step_s - 1;
-  if (cost < 0.01) return;
-  spp_advice_add(list, "own-split", "%s is this framework's own split: %.1f %% slower than %s would be",
-                 spp_sp_words(layout, own, sizeof own), 100 * cost,
-                 spp_sp_words(&best.layout, words, sizeof words));
+  return best;
+}
+
+/* A framework that splits a degree by a rule of its own, where the rule costs time: against the fastest
+ * split, or, where the plan asks for another one, what the rule would have made of it. */
+static void warn_own_split(const struct spp_plan *plan, struct spp_advice_list *list) {
+  const struct spp_framework *framework = plan->job.framework;
+  const struct spp_layout *layout = &plan->layout;
+  int64_t sp = spp_layout_sp(layout), own = spp_own_ulysses(&plan->job, sp);
+  char slow_words[96], fast_words[96], lost[32];
+  bool gathers = layout->sp_kind == SPP_SP_ALLGATHER;
+  if (framework->sp_split == SPP_SPLIT_FREE || sp < 2 || gathers) return;
+  struct spp_plan slow = *plan, fast = *plan;
+  if (layout->ulysses == own)
+    fast = fastest_split(plan);
+  else
+    set_split(&slow, own);
+  double slow_s = slow.prediction.time.step_s, fast_s = fast.prediction.time.step_s;
+  if (slow_s / fast_s - 1 < 0.01) return;
+  const char *slow_text = spp_sp_words(&slow.layout, slow_words, sizeof slow_words),
+             *fast_text = spp_sp_words(&fast.layout, fast_words, sizeof fast_words);
+  spp_seconds_print(slow_s - fast_s, lost);
+  if (layout->ulysses != own)
+    spp_advice_add(list, "own-split", "ask for this split: %s by itself takes %s, %.1f %% slower (%s a step)",
+                   framework->display, slow_text, 100 * (slow_s / fast_s - 1), lost);
+  else
+    spp_advice_add(list, "own-split", "%s, the %s of %s, is %.1f %% slower (%s a step) than %s%s", slow_text,
+                   framework->sp_split == SPP_SPLIT_GCD_KV ? "only split" : "own split", framework->display,
+                   100 * (slow_s / fast_s - 1), lost, fast_text,
+                   framework->sp_split == SPP_SPLIT_GCD_KV ? "" : ": ask for that");
 }
 
 static void warn_padding(const struct spp_plan *plan, struct spp_advice_list *list) {

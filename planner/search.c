@@ -475,6 +475,16 @@ enum spp_status spp_search(const struct spp_search_options *options, struct spp_
   return status;
 }
 
+int spp_search_riskier(const struct spp_search_options *options, const struct spp_search_result *result) {
+  static const double notable = 1.01;
+  if (result->pareto_count == 0 || options->objective == SPP_OBJECTIVE_MEMORY) return -1;
+  const struct spp_plan *best = &result->plans[0], *fast = &result->plans[result->pareto[0]];
+  bool passed_over =
+      spp_plan_risky(options, &fast->prediction.memory) && !spp_plan_risky(options, &best->prediction.memory);
+  bool faster = fast->prediction.time.tokens_per_s >= notable * best->prediction.time.tokens_per_s;
+  return passed_over && faster ? result->pareto[0] : -1;
+}
+
 void spp_search_free(struct spp_search_result *result) {
   free(result->plans);
   free(result->pareto);

@@ -69,6 +69,10 @@ enum spp_status spp_search(const struct spp_search_options *options, struct spp_
                            struct spp_diag *diag);
 void spp_search_free(struct spp_search_result *result);
 
+/* Index of the fastest plan that the ranking passes over because it is less likely to fit than asked, where it is
+ * faster than the best by 1 % or more; -1 = none. */
+int spp_search_riskier(const struct spp_search_options *options, const struct spp_search_result *result);
+
 /* The largest (max-seq, max-batch) or smallest (min-gpus) value for which something fits. */
 enum spp_find { SPP_FIND_MAX_SEQ, SPP_FIND_MIN_GPUS, SPP_FIND_MAX_BATCH };
 struct spp_find_result {

@@ -83,6 +83,23 @@ static void nearest(struct spp_jo *jo, const struct spp_report *report,
   spp_jo_end(jo);
 }
 
+/* The fastest plan that the ranking passes over, and what it would gain at which odds. */
+static void riskier(struct spp_jo *jo, const struct spp_plan_report *answer) {
+  const struct spp_search_result *search = answer->search;
+  int index = spp_search_riskier(answer->options, search);
+  if (index < 0) {
+    spp_jo_null(jo, "riskier");
+    return;
+  }
+  const struct spp_prediction *fast = &search->plans[index].prediction, *best = &search->plans[0].prediction;
+  spp_jo_obj(jo, "riskier");
+  spp_jo_i64(jo, "plan", index);
+  spp_jo_real(jo, "speed_ratio", fast->time.tokens_per_s / best->time.tokens_per_s);
+  spp_jo_real(jo, "fit_probability", fast->memory.fit_probability);
+  spp_jo_real(jo, "min_fit", answer->options->min_fit);
+  spp_jo_end(jo);
+}
+
 static void totals(struct spp_jo *jo, const struct spp_search_result *search) {
   spp_jo_obj(jo, "search");
   spp_jo_i64(jo, "layouts", search->layouts);
@@ -151,6 +168,7 @@ void spp_json_plan(const struct spp_report *report, const struct spp_plan_report
   for (int i = 0; i < search->pareto_count; i++)
     spp_jo_i64(&jo, NULL, search->pareto[i]);
   spp_jo_end(&jo);
+  riskier(&jo, answer);
   rejected(&jo, search);
   nearest(&jo, report, search);
   totals(&jo, search);

@@ -128,14 +128,12 @@ static void others_line(const struct spp_plan_report *answer, const struct spp_t
 static void risky_line(const struct spp_plan_report *answer, const struct spp_text_style *style,
                        struct spp_str *out) {
   const struct spp_search_result *search = answer->search;
-  if (search->pareto_count == 0 || answer->options->objective == SPP_OBJECTIVE_MEMORY) return;
-  const struct spp_plan *best = &search->plans[0], *fast = &search->plans[search->pareto[0]];
+  int riskier = spp_search_riskier(answer->options, search);
+  if (riskier < 0) return;
+  const struct spp_plan *best = &search->plans[0], *fast = &search->plans[riskier];
   double ratio = fast->prediction.time.tokens_per_s / best->prediction.time.tokens_per_s;
   char described[320], change[32], gib[32];
   struct spp_para para;
-  if (!spp_plan_risky(answer->options, &fast->prediction.memory) ||
-      spp_plan_risky(answer->options, &best->prediction.memory) || ratio < 1.01)
-    return;
   spp_para_begin(&para, style, "riskier", out);
   spp_para_item(&para, SPP_TONE_PLAIN, "%s, but only %.0f %% likely to fit at %s GiB",
                 spp_text_signed_percent(ratio, change), floor(100 * fast->prediction.memory.fit_probability),

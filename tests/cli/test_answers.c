@@ -31,7 +31,8 @@ static const struct {
     {"predict " JOB "--sp 4 --zero 3 --recompute full --explain memory", "predict", 0},
     {"predict " JOB "--sp 4 --zero 3 --mtbf 50000h --dataset-tokens 100m", "predict", 0},
     {"compare " JOB "--mtbf 50000h --checkpoint-rate 2GB/s --restart-time 5min", "compare", 0},
-    {"sweep --model qwen7b --seq 8k --vary gpus=8,1024 --mtbf 50000h -f megatron-lm --dataset-samples 100000", "sweep", 0},
+    {"sweep --model qwen7b --seq 8k --vary gpus=8,1024 --mtbf 50000h -f megatron-lm --dataset-samples 100000",
+     "sweep", 0},
     {"predict " JOB "--sp 8", "predict", 2},
     {"predict " JOB "--tp 3 --framework megatron-lm", "predict", 2},
     {"predict --model qwen2.5-vl-7b --seq 32k --gpus 8 --sp 4 --image 1024x1024x4", "predict", 0},
@@ -219,6 +220,33 @@ static void several_gpu_types_are_named_in_every_plan(void **state) {
   close_json(&d);
 }
 
+/* The fastest layout of this job fills 74.5 GiB: of 76 it is not likely enough to fit. */
+static void a_riskier_plan_is_named_with_its_gain_and_its_odds(void **state) {
+  static const char job[] = "plan --model llama-3.1-8b --seq 64k --gpus 8 --gpu h100-80gb --framework "
+                            "deepspeed --max-memory 76GiB --json";
+  char bold[256];
+  (void)state;
+  struct document d = open_json(job, 0);
+  struct spp_json riskier = spp_json_get(d.root, "riskier"), plans = spp_json_get(d.root, "plans");
+  int64_t index = i64_at(riskier, "plan");
+  struct spp_json fast = spp_json_first(plans), best = fast;
+  for (int64_t i = 0; i < index; i++)
+    fast = spp_json_next(fast);
+  expect_true(real_at(riskier, "fit_probability") < real_at(riskier, "min_fit"));
+  expect_rel(real_at(riskier, "fit_probability"), real_at(spp_json_get(fast, "memory"), "fit_probability"),
+             0);
+  expect_rel(real_at(riskier, "speed_ratio"),
+             real_at(spp_json_get(fast, "time"), "tokens_per_s") /
+                 real_at(spp_json_get(best, "time"), "tokens_per_s"),
+             1e-5); /* printed with six digits */
+  expect_true(real_at(riskier, "speed_ratio") >= 1.01);
+  close_json(&d);
+  snprintf(bold, sizeof bold, "%s --min-fit 0", job);
+  d = open_json(bold, 0);
+  expect_i64((int)spp_json_kind(spp_json_get(d.root, "riskier")), SPP_JSON_NULL);
+  close_json(&d);
+}
+
 static void when_nothing_fits_the_nearest_miss_is_printed(void **state) {
   (void)state;
   struct document d = open_json("plan --model qwen7b --seq 1m --gpus 1 --gpu h100-80gb --json", 4);
@@ -329,6 +357,7 @@ int main(void) {
       cmocka_unit_test(inputs_keep_their_order),
       cmocka_unit_test(an_illegal_layout_says_its_rule_in_json_too),
       cmocka_unit_test(several_gpu_types_are_named_in_every_plan),
+      cmocka_unit_test(a_riskier_plan_is_named_with_its_gain_and_its_odds),
       cmocka_unit_test(when_nothing_fits_the_nearest_miss_is_printed),
       cmocka_unit_test(epoch_time_is_the_data_set_over_the_speed),
       cmocka_unit_test(the_answer_does_not_depend_on_threads_or_search),

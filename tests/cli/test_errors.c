@@ -54,6 +54,7 @@ static const struct bad {
     {"predict --model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb", 2,
      "'predict' takes one GPU type"},
     {"--model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,,a100-80gb", 2, "a name in the list is empty"},
+    {"--model qwen7b --seq 32k --gpus 8 --gpu a100-80gb,h100-80gb,a100-80gb", 2, "a100-80gb is there twice"},
     {"--model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb --price-per-gpu-hour 1,2,3", 2,
      "3 prices for 2 GPU types"},
     {"--model qwen7b --seq 32k --gpus 8 --gpu h100-80gb --price-per-gpu-hour 1,x", 2, "--price-per-gpu-hour"},

@@ -44,6 +44,10 @@ static void a_degree_alone_is_split_by_kind(void **state) {
       {"ms-swift", 8, SPP_UNSET, 4, 2, SPP_SP_HYBRID},
       {"ms-swift", 8, SPP_SP_ULYSSES, 8, 1, SPP_SP_ULYSSES},
       {"ms-swift", 3, SPP_UNSET, 1, 3, SPP_SP_RING},
+      {"ringmaster", 8, SPP_UNSET, 4, 2, SPP_SP_HYBRID},
+      {"ringmaster", 12, SPP_UNSET, 4, 3, SPP_SP_HYBRID},
+      {"ringmaster", 6, SPP_UNSET, 2, 3, SPP_SP_HYBRID},
+      {"ringmaster", 2, SPP_SP_RING, 1, 2, SPP_SP_RING},
       {"megatron-lm", 8, SPP_UNSET, 1, 8, SPP_SP_RING},
       {"megatron-lm", 8, SPP_SP_HYBRID, 4, 2, SPP_SP_HYBRID},
       {"megatron-lm", 4, SPP_SP_HYBRID, 2, 2, SPP_SP_HYBRID},
@@ -67,6 +71,23 @@ static void a_degree_alone_is_split_by_kind(void **state) {
     expect_i64(l.ulysses, rows[i].ulysses);
     expect_i64(l.ring, rows[i].ring);
     expect_i64(l.sp_kind, rows[i].got);
+  }
+  expect_note("%s", "");
+}
+
+/* Worked out by axolotl-ringmaster 0.2.7's own auto_select(total, kv heads, node): largest d that divides both and is
+ * at most the node. */
+static void a_rule_for_the_split_stops_at_the_node(void **state) {
+  static const struct {
+    int64_t kv_heads, sp, node, ulysses;
+  } rows[] = {{8, 8, 8, 8}, {8, 8, 4, 4}, {8, 16, 8, 8}, {12, 24, 8, 6}, {16, 16, 7, 4}, {7, 14, 4, 1}, {8, 1, 8, 1}};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct spp_job job = case_job(case_heads(rows[i].kv_heads, rows[i].kv_heads), "ringmaster", 24, 4096);
+    struct spp_cluster cluster = {.gpus_per_node = rows[i].node};
+    job.cluster = &cluster;
+    expect_note("%d KV heads, SP %d, node of %d", (int)rows[i].kv_heads, (int)rows[i].sp, (int)rows[i].node);
+    expect_i64(spp_own_ulysses(&job, rows[i].sp), rows[i].ulysses);
   }
   expect_note("%s", "");
 }
@@ -207,6 +228,7 @@ int main(void) {
       TEST(a_description_says_what_is_not_the_frameworks_own_choice),
       TEST(nothing_said_gives_the_frameworks_defaults),
       TEST(a_degree_alone_is_split_by_kind),
+      TEST(a_rule_for_the_split_stops_at_the_node),
       TEST(two_of_sp_ulysses_and_ring_give_the_third),
       TEST(degrees_that_do_not_multiply_are_refused),
       TEST(megatron_sp_follows_tp),

@@ -77,6 +77,15 @@ static void traps_are_named_with_their_number(void **state) {
        "forward",
        {"qwen2.5-7b", "ms-swift", "h100-80gb", 8, 65536, .method = SPP_UNSET, .dtype = SPP_UNSET,
         .mode = SPP_UNSET, .packing = 1, .recompute = SPP_UNSET, .offload = SPP_UNSET, .sp = 8, .zero = 3}},
+      /* gcd(2 KV heads, 4) = 2; the 12 heads would go over 4 with each KV head repeated */
+      {"own-split",
+       "Ulysses 2 x ring 2, the only split of ms-swift",
+       {"qwen2.5-1.5b", "ms-swift", "h100-80gb", 8, 32768, .method = SPP_UNSET, .dtype = SPP_UNSET,
+        .mode = SPP_UNSET, .packing = 1, .recompute = SPP_UNSET, .offload = SPP_UNSET, .sp = 4, .zero = 3}},
+      /* a GB200 node has 4 GPUs, its NVLink domain 72: Ulysses stops at 4 of 8 though 8 KV heads allow 8 */
+      {"own-split",
+       "ask for that",
+       {"llama3.1-8b", "ringmaster", "gb200-186gb", 16, 131072, PLAIN, .sp = 8, .zero = 3}},
       {"dpo-doubles",
        "65,536 tokens",
        {"qwen2.5-7b", "llama-factory", "h100-80gb", 8, 32768, .method = SPP_UNSET, .dtype = SPP_UNSET,

@@ -149,6 +149,11 @@ static void a_fast_plan_that_may_not_fit_stands_behind_the_likely_ones(void **st
     expect_true(risky(&options, &safe.plans[i - 1]) <= risky(&options, &safe.plans[i]));
   expect_rel(safe.plans[safe.pareto[0]].prediction.time.step_s,
              bold.plans[bold.pareto[0]].prediction.time.step_s, 0); /* still shown */
+  double gain = bold.plans[0].prediction.time.tokens_per_s / safe.plans[0].prediction.time.tokens_per_s;
+  expect_i64(spp_search_riskier(&options, &safe), gain >= 1.01 ? safe.pareto[0] : -1);
+  expect_true(gain >= 1.01);
+  options.min_fit = 0;
+  expect_i64(spp_search_riskier(&options, &bold), -1); /* nobody minds: nothing is passed over */
   spp_search_free(&safe);
   spp_search_free(&bold);
 }
