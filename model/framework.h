@@ -174,6 +174,8 @@ struct spp_framework {
   bool attentions[SPP_ATTN_IMPL_COUNT];
   char sp_refused_types[SPP_MAX_REFUSED_TYPES][32];   /* HF model_type prefixes without any sequence parallelism */
   char ring_refused_types[SPP_MAX_REFUSED_TYPES][32]; /* without a ring part (linear attention layers) */
+  char engine_loss_types[SPP_MAX_REFUSED_TYPES][32]; /* HF model_types whose code leaves logits as they are: without
+                                                      * autocast, in a DeepSpeed engine, the loss is in 16 bit */
   char bf16_moments_types[SPP_MAX_REFUSED_TYPES][32]; /* HF model_types whose recipes keep Adam's moments in 16 bit */
 
   /* padding: a sequence (or each packed document) is padded to a multiple of pad_ulysses * sp without a ring or
@@ -242,7 +244,7 @@ struct spp_framework {
   bool plain_segments;    /* no expandable segments: a request finds no room in smaller free blocks */
   bool splits_segments;   /* no expandable segments, rows of varying length: inputs land in freed blocks of logits */
   bool logs_no_memory;    /* its log has no memory figure: one that is printed without a name is the driver's */
-  bool logs_last_rank;    /* the memory a log line prints is the last rank's: the pipeline's last stage */
+  bool logs_first_step;   /* its log prints memory once, after the first step */
   bool loads_whole_model; /* each rank reads the whole model before it is sharded (no ZeRO-3 init, no meta device) */
   bool checkpoint_offload_native; /* layer inputs can move to host memory */
 

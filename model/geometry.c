@@ -1,5 +1,7 @@
 #include "model/geometry.h"
 
+#include <string.h>
+
 #include "base/num.h"
 
 /* Tokens a sequence or packed document is padded to a multiple of: the padding units of the framework file.
@@ -103,6 +105,16 @@ static void resolve_heads(const struct spp_job *job, struct spp_geometry *g) {
   g->vocab_local = spp_round_up(a->vocab, spp_sat_mul(multiple, g->tp)) / g->tp;
 }
 
+/* Autocast takes cross entropy in fp32 (torch amp autocast lists); an engine has cast the module instead. */
+static bool loss_in_16_bit(const struct spp_job *job, const struct spp_layout *layout) {
+  const struct spp_framework *f = job->framework;
+  if (f->sharding != SPP_SHARDING_DEEPSPEED || layout->zero < 1 || job->loss_path_forced != SPP_UNSET)
+    return false;
+  for (int i = 0; i < SPP_MAX_REFUSED_TYPES && f->engine_loss_types[i][0]; i++)
+    if (strcmp(f->engine_loss_types[i], job->arch->model_type) == 0) return true;
+  return false;
+}
+
 void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *layout,
                           struct spp_geometry *geometry) {
   struct spp_geometry g = {.tp = layout->tp,
@@ -121,6 +133,7 @@ void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *la
   const enum spp_loss_path *paths = g.sp > 1 ? job->framework->loss_path_sp : job->framework->loss_path;
   g.loss_path =
       job->loss_path_forced != SPP_UNSET ? (enum spp_loss_path)job->loss_path_forced : paths[job->loss];
+  if (g.loss_path == SPP_LOSS_HF_SHIFTED && loss_in_16_bit(job, layout)) g.loss_path = SPP_LOSS_SP_16BIT;
   bool vocabulary = g.tp > 1 && job->loss == SPP_LOSS_CHOICE_FULL && job->loss_path_forced == SPP_UNSET;
   if (vocabulary && job->framework->loss_path_tp != SPP_LOSS_HF_FULL)
     g.loss_path = (enum spp_loss_path)job->framework->loss_path_tp;

@@ -53,7 +53,7 @@ struct loss_row {
  * deepspeedai/DeepSpeed runtime/sequence_parallel/ulysses_sp.py TiledFusedLogitsLoss; CHUNKED the HF path
  * chunk by chunk; FP32_LOGITS pytorch/torchtitan components/loss.py under torch.compile, which fuses the
  * upcast [derived]; HF_SHIFTED transformers before 4.45 models/llama/modeling_llama.py
- * LlamaForCausalLM.forward: fp32 logits, a contiguous shifted copy, cross entropy [recalled]; TE_FUSED
+ * LlamaForCausalLM.forward: fp32 logits, shifted (a view of one sequence), cross entropy [4.35.2]; TE_FUSED
  * NVIDIA/TransformerEngine common/triton/cross_entropy.py [recalled]; PARALLEL torch
  * distributed/tensor/parallel/loss.py: backward is (grad_input + exp(x)) * grad_output [recalled];
  * CHUNKS_KEPT Lightning-AI/litgpt 0.4.0 utils.py chunked_cross_entropy over the list that the model returns,
@@ -73,7 +73,7 @@ static const struct loss_row rows[] = {
     {SPP_LOSS_HF_SHIFTED, &logits_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_HF_SHIFTED, &logits32, FP32, TOKENS_VOCAB, 1, REFERENCED},
     {SPP_LOSS_HF_SHIFTED, &logits_block, ACT, TOKENS_VOCAB, 1, REFERENCED},
-    {SPP_LOSS_HF_SHIFTED, &logits_block, ACT, TOKENS_VOCAB, 2, NOT_REFERENCED},
+    {SPP_LOSS_HF_SHIFTED, &logits_block, ACT, TOKENS_VOCAB, 1, NOT_REFERENCED},
     {SPP_LOSS_PARALLEL, &log_softmax, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_PARALLEL, &logits_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_PARALLEL, &loss_work, FP32, TOKENS_VOCAB, 2, ALWAYS},
@@ -174,6 +174,12 @@ static int64_t fp32_logits(const struct spp_loss_view *v) {
   return spp_sat_mul(spp_sat_mul(v->tokens, v->vocab), spp_dtype_bytes(SPP_DTYPE_FP32));
 }
 
+/* The largest tensor of a loss over whole logits. */
+static int64_t largest_block(const struct spp_loss_view *v) {
+  bool narrow = v->path == SPP_LOSS_SP_16BIT || v->path == SPP_LOSS_SP_CHUNKED;
+  return narrow ? spp_sat_mul(spp_sat_mul(v->tokens, v->vocab), spp_dtype_bytes(v->act)) : fp32_logits(v);
+}
+
 /* A batch's layer inputs take the smallest free block that holds them and split it: when they are longer than
  * the last batch's, that is a block of logits. Its segment is in use when the loss asks for blocks as large,
  * and cannot be freed (torch c10/cuda/CUDACachingAllocator get_free_block, should_split,
@@ -189,7 +195,7 @@ void spp_loss_add(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
   const unsigned away = SPP_LIVE(SPP_MOMENT_STEP) | SPP_LIVE(SPP_MOMENT_FORWARD);
   add_head(v, sum);
   add_split(v, sum);
-  if (has_logits(v->path)) sum->pass_block_bytes = fp32_logits(v);
+  if (has_logits(v->path)) sum->pass_block_bytes = largest_block(v);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const struct loss_row *r = &rows[i];
     if (r->path != v->path || !holds(v, r->condition)) continue;

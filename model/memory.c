@@ -159,10 +159,11 @@ void spp_memory_add_running(const struct spp_memory_stage *s, enum spp_layer_cla
   spp_memory_add_transients(s, active, sum);
 }
 
-/* Offloaded layer inputs are not kept; adapters are cast where no engine has; a framework that frees at once
- * counts the loss beside whole gradients. */
+/* Offloaded layer inputs are not kept; adapters are cast, and logits, where no engine has; a framework that
+ * frees at once counts the loss beside whole gradients. */
 int spp_memory_tie(const struct spp_job *job, const struct spp_layout *layout) {
-  bool sharding = spp_job_has_adapters(job) || job->framework->sharding == SPP_SHARDING_UNITS;
+  bool sharding = spp_job_has_adapters(job) || job->framework->sharding == SPP_SHARDING_UNITS ||
+                  job->framework->engine_loss_types[0][0];
   return (sharding ? 2 * layout->zero : 0) + (spp_offload_activations(layout->offload) ? 1 : 0);
 }
 
@@ -248,11 +249,22 @@ struct candidate {
   struct spp_memory_sum sum;
   struct spp_memory_totals totals;
   struct spp_memory_peak peak;
-  int64_t last_peak_bytes, last_reserved_bytes; /* of the stage looked at last */
+  int64_t first_step_bytes; /* allocated at most in a run's first step */
 };
 
 bool spp_memory_runs(const struct spp_memory_stage *s, enum spp_layer_class class) {
   return s->layers[class] > 0 || (class == SPP_LAYER_DENSE && s->layers[SPP_LAYER_MOE] == 0);
+}
+
+/* Optimizers make their moments in their first step: the passes before it run without them. */
+static int64_t first_step_of(const struct spp_memory_sum *sum, const struct spp_memory_totals *totals) {
+  int64_t most = 0;
+  for (int m = SPP_MOMENT_LOAD; m <= SPP_MOMENT_STEP; m++) {
+    int64_t moments = spp_sat_add(sum->always[SPP_PART_OPTIMIZER], sum->moment[SPP_PART_OPTIMIZER][m]);
+    int64_t bytes = allocated(totals, (enum spp_moment)m);
+    most = spp_max64(most, m == SPP_MOMENT_STEP ? bytes : bytes - moments);
+  }
+  return most;
 }
 
 /* Sum of one stage; the running layer is of the class that costs most. */
@@ -266,23 +278,19 @@ static void evaluate_stage(const struct spp_memory_view *v, int64_t index, struc
   base.stage = index;
   spp_memory_add_held(&s, &base);
   spp_memory_add_pass(&s, &base);
-  struct spp_memory_peak own = {.bytes = -1}; /* this stage's */
-  int64_t own_allocated = 0;
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     struct spp_memory_sum sum = base;
     struct spp_memory_totals totals;
     if (!spp_memory_runs(&s, (enum spp_layer_class)c)) continue;
     spp_memory_add_running(&s, (enum spp_layer_class)c, &sum);
     spp_memory_totals_of(&sum, &totals);
-    if (spp_memory_peak_of(v->job, &totals, &own)) own_allocated = allocated(&totals, own.moment);
+    best->first_step_bytes = spp_max64(best->first_step_bytes, first_step_of(&sum, &totals));
     if (!spp_memory_peak_of(v->job, &totals, &best->peak)) continue;
     best->stage = index;
     best->active = (enum spp_layer_class)c;
     best->sum = sum;
     best->totals = totals;
   }
-  best->last_peak_bytes = own_allocated;
-  best->last_reserved_bytes = own.bytes;
 }
 
 /* Equal stages need one look: the first has the embedding and most micro-batches in flight, the last the
@@ -296,6 +304,7 @@ bool spp_memory_looks_at(const struct spp_job *job, const struct spp_layout *lay
 
 static void evaluate_all(const struct spp_memory_view *v, struct candidate *best) {
   best->peak = (struct spp_memory_peak){.bytes = -1};
+  best->first_step_bytes = 0;
   for (int64_t i = 0; i < v->g->pp; i++)
     if (spp_memory_looks_at(v->job, v->layout, i)) evaluate_stage(v, i, best);
 }
@@ -350,8 +359,7 @@ static void report_parts(const struct spp_job *job, const struct candidate *best
     m->parts[p] = spp_sat_add(sum->always[p], sum->moment[p][best->peak.moment]);
   spp_memory_verdict(job, &best->peak, m);
   m->peak_bytes = allocated(totals, best->peak.moment);
-  m->last_stage_peak_bytes = best->last_peak_bytes;
-  m->last_stage_reserved_bytes = in_segments(best->last_reserved_bytes);
+  m->first_step_peak_bytes = best->first_step_bytes;
   m->parts[SPP_PART_ALLOCATOR] = 0;
   int64_t others = 0;
   for (int p = 0; p < SPP_PART_COUNT; p++)

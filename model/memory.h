@@ -100,8 +100,9 @@ int64_t spp_nccl_bytes(int64_t channels, int64_t peers);
 struct spp_memory {
   int64_t parts[SPP_PART_COUNT]; /* alive at the peak; they sum to device_bytes */
   int64_t
-      resident[SPP_PART_COUNT]; /* weights, gradients, master, optimizer whether alive at the peak or not */
-  int64_t last_stage_peak_bytes, last_stage_reserved_bytes; /* of the pipeline's last stage */
+      resident[SPP_PART_COUNT];  /* weights, gradients, master, optimizer whether alive at the peak or not */
+  int64_t first_step_peak_bytes; /* peak_bytes of a run's first step, whose passes ran before the moments
+                                    existed */
   int64_t peak_bytes;            /* allocator high-water mark: parts without allocator, nccl, context */
   int64_t reserved_bytes;        /* + allocator */
   int64_t device_bytes;          /* + nccl + context: what nvidia-smi shows */

@@ -59,9 +59,23 @@ static int64_t unit_trainable(const struct spp_memory_stage *s) {
   return spp_sat_add(s->unit.trainable, s->unit.trainable_expert);
 }
 
+/* DeepSpeed gathers on a stream of its own as well (deepspeed 0.12.6 partitioned_param_coordinator.py
+ * __allgather_stream). */
+static void add_gathered(const struct spp_memory_stage *s, const struct spp_states *r, int64_t layer,
+                         int64_t next, struct spp_memory_sum *sum) {
+  const struct spp_state_counts *used = spp_memory_head(s->view);
+  int64_t head_bytes = s->stage->last ? gathered_bytes(used, r->gather_bytes) : 0;
+  spp_memory_add_bytes(sum, &gathered, forward | SPP_LIVE_BACKWARD, layer);
+  spp_memory_add_bytes(sum, &prefetched, forward | loss | SPP_LIVE_BACKWARD, next);
+  spp_memory_add_bytes(sum, &gathered_head, loss, head_bytes);
+  spp_memory_add_bytes(sum, &gather_pool, SPP_LIVE(SPP_MOMENT_STEP),
+                       spp_max64(spp_sat_add(layer, next), head_bytes));
+}
+
 /* DeepSpeed stage3.py, partitioned_param_coordinator.py: the running layer and a prefetch bucket are
  * gathered, never more than max_live_parameters; gradients pass through the reduce bucket, which lives as
- * long as the optimizer; the head is one module. */
+ * long as the optimizer; the head is one module. One rank uses its partition as it is, unless that is in host
+ * memory (partition_parameters.py _no_gather_coalesced). */
 static void add_zero3(const struct spp_memory_stage *s, const struct spp_states *r,
                       struct spp_memory_sum *sum) {
   const struct spp_job *job = s->view->job;
@@ -73,14 +87,13 @@ static void add_zero3(const struct spp_memory_stage *s, const struct spp_states 
       f->max_live_parameters > 0 ? spp_sat_mul(f->max_live_parameters, r->gather_bytes) : INT64_MAX;
   int64_t layer = spp_min64(limit, gathered_bytes(&s->unit, r->gather_bytes));
   int64_t next = spp_min64(limit - layer, spp_sat_mul(ahead, r->gather_bytes));
-  spp_memory_add_bytes(sum, &gathered, forward | SPP_LIVE_BACKWARD, layer);
-  spp_memory_add_bytes(sum, &prefetched, forward | loss | SPP_LIVE_BACKWARD, next);
+  bool copies = s->view->g->shard_group > 1 || s->view->g->expert_shard_group > 1 ||
+                spp_offload_params(s->view->layout->offload);
+  if (copies) add_gathered(s, r, layer, next, sum);
   spp_memory_add(sum, &layer_grads, SPP_LIVE_BACKWARD, wire(r->grad_bytes), unit_trainable(s), 1, 1);
   spp_memory_add(sum, &reduce_bucket, not_load, wire(r->grad_bytes), bucket(job, square), 1, 1);
   if (!s->stage->last) return;
-  const struct spp_state_counts *used = spp_memory_head(s->view);
-  spp_memory_add_bytes(sum, &gathered_head, loss, gathered_bytes(used, r->gather_bytes));
-  spp_memory_add(sum, &head_grads, head, wire(r->grad_bytes), used->trainable, 1, 1);
+  spp_memory_add(sum, &head_grads, head, wire(r->grad_bytes), spp_memory_head(s->view)->trainable, 1, 1);
 }
 
 /* FSDP2 fully_shard (torch distributed/fsdp/_fully_shard): the running and the next unit are gathered;

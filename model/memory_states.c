@@ -19,6 +19,8 @@ ROW(step_denominators, "denominators of the update", SPP_PART_TRANSIENT, "AdamW 
 ROW(step_muon, "Newton-Schulz work", SPP_PART_TRANSIENT, "three 16-bit matrices of the largest weight");
 ROW(step_svd, "GaLore projector work", SPP_PART_TRANSIENT, "fp32 gradient and its singular vectors");
 
+ROW(step_cast, "16-bit casts of the master weights", SPP_PART_TRANSIENT, "all there before the first becomes FP8");
+
 static const unsigned not_load = SPP_LIVE_ALWAYS & ~SPP_LIVE(SPP_MOMENT_LOAD);
 
 static enum spp_dtype bytes_dtype(int bytes, enum spp_dtype act) {
@@ -169,6 +171,22 @@ static int64_t stepped_at_once(const struct spp_memory_view *v, int64_t local) {
   return by_groups ? spp_min64(local, SUB_GROUP_ELEMENTS) : local;
 }
 
+/* FP8 weights without a 16-bit copy: the step casts every shard of the master weights to 16 bit and keeps the
+ * list until each is FP8 (transformer_engine 2.9.0 pytorch/tensor/utils.py cast_master_weights_to_fp8). MXFP8,
+ * the recipe of Blackwell, goes through the gradient buffer instead (megatron-core 0.16.1
+ * optimizer/optimizer.py reuse_grad_buf_for_mxfp8_param_ag). */
+static void add_step_casts(const struct spp_memory_stage *s, const struct spp_states *r,
+                           struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_job *job = v->job;
+  const struct spp_state_counts *c = &s->states;
+  bool low_only = job->framework->fp8_params && scaled_weights(job) && !r->shard_weights;
+  if (!low_only || spp_job_has_adapters(job) || job->gpu->compute_capability >= 100) return;
+  int64_t experts = spp_min64(c->linear, c->trainable_expert);
+  spp_memory_add(sum, &step_cast, SPP_LIVE(SPP_MOMENT_STEP), SPP_DTYPE_BF16,
+                 spp_memory_share(v->g, r->shard_optimizer, c->linear - experts, experts), 1, 1);
+}
+
 /* Peak of the step itself. torch foreach AdamW makes one list as wide as one moment, DeepSpeed a flat 16-bit
  * copy of the partition's gradients and one in fp32 (stage_1_and_2.py, stage3.py), after which the gradients
  * are free again: a foreach list of its optimizer takes their place. */
@@ -181,6 +199,7 @@ static void add_step(const struct spp_memory_stage *s, const struct spp_states *
   if (spp_offload_optimizer(v->layout->offload)) return;
   int64_t local = spp_memory_share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
   add_step_copies(v, sum, r->step_extra_bytes, stepped_at_once(v, local));
+  add_step_casts(s, r, sum);
   bool engine = job->framework->sharding == SPP_SHARDING_DEEPSPEED && v->layout->zero > 0;
   bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
   if (job->optimizer == SPP_OPTIMIZER_ADAMW && job->framework->optimizer_foreach && !engine && !galore)

@@ -22,9 +22,10 @@ static enum spp_memory_kind memory_kind(const char *text) {
   static const struct {
     const char *word;
     enum spp_memory_kind kind;
-  } words[] = {{"capacity", SPP_MEASURED_CAPACITY}, {"comment", SPP_MEASURED_UNSTATED},
-               {"NVML", SPP_MEASURED_DEVICE},       {"nvidia-smi", SPP_MEASURED_DEVICE},
-               {"reserved", SPP_MEASURED_RESERVED}, {"allocated", SPP_MEASURED_ALLOCATED}};
+  } words[] = {{"capacity", SPP_MEASURED_CAPACITY},  {"comment", SPP_MEASURED_UNSTATED},
+               {"NVML", SPP_MEASURED_DEVICE},        {"nvidia-smi", SPP_MEASURED_DEVICE},
+               {"reserved", SPP_MEASURED_RESERVED},  {"logged", SPP_MEASURED_LOGGED},
+               {"allocated", SPP_MEASURED_ALLOCATED}};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (spp_text_contains(text, words[i].word)) return words[i].kind;
   return SPP_MEASURED_UNSTATED;
@@ -310,6 +311,16 @@ static void read_pipeline(struct spp_corpus_reader *reader, struct spp_json reco
   spp_run_fill(run, "micro-batch cut by the stages of the pipeline (reading rule)");
 }
 
+/* A rule may say what a source's "GB" is, where its own figures tell; records without one count it as GiB. */
+static void read_units(struct spp_corpus_reader *reader, struct spp_json record, struct spp_run *run) {
+  struct spp_json rule = spp_reading_first(reader, "units", record);
+  double bytes = spp_record_number(rule, NULL, "gb_bytes", 0);
+  const char *unit = spp_record_text(spp_json_get(record, "measured"), "peak_mem_unit");
+  if (bytes <= 0 || strcmp(unit, "GB") != 0) return;
+  run->memory_bytes *= bytes / gib;
+  spp_run_fill(run, "GB of %.0f bytes (reading rule)", bytes);
+}
+
 static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_json record, struct spp_run *run,
                                 struct spp_diag *diag) {
   memset(run, 0, sizeof *run);
@@ -321,6 +332,7 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
   (void)spp_json_bool_or(spp_json_get(record, "core"), false, &run->core, NULL);
   run->inference = !strcmp(spp_record_text(record, "kind"), "inference");
   read_measured(record, run);
+  read_units(reader, record, run);
   enum spp_status status = read_hardware(reader, record, run, diag);
   if (status != SPP_OK || run->skip) return status;
   read_parallel(record, run);

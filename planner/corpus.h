@@ -13,7 +13,8 @@ enum spp_memory_kind { /* what the measured figure counts */
                        SPP_MEASURED_DEVICE,
                        SPP_MEASURED_UNSTATED, /* compared with reserved */
                        SPP_MEASURED_CAPACITY, /* the card's size: says that it fits, not how much was used */
-                       SPP_MEASURED_KV_CACHE  /* serving: what the budget leaves for the KV cache */
+                       SPP_MEASURED_KV_CACHE, /* serving: what the budget leaves for the KV cache */
+                       SPP_MEASURED_LOGGED    /* allocated, as the framework's log prints it */
 };
 enum { SPP_RUN_FILLS = 16 };
 
@@ -27,7 +28,7 @@ struct spp_run {
   double memory_bytes, memory_tolerance; /* 0 = not measured */
   enum spp_memory_kind memory_kind;
   double kv_cache_tokens; /* the KV cache as tokens, where no bytes are given */
-  double reserved_bytes; /* a second figure, when the source prints both */
+  double reserved_bytes;  /* a second figure, when the source prints both */
   double step_s, tokens_per_s_per_gpu, time_tolerance;
   int oom; /* 1 failed, 0 ran, SPP_UNSET not stated */
   int64_t max_seq_tokens;

@@ -9,9 +9,10 @@
 /* The figure of the prediction that counts what the measured one counts. Unstated figures are read as
  * reserved, which training logs print, unless the framework's log prints none: then nvidia-smi was read. */
 static double predicted_memory(const struct spp_run *run, const struct spp_memory *memory) {
-  bool last = run->framework->logs_last_rank;
   switch (run->memory_kind) {
-  case SPP_MEASURED_ALLOCATED: return (double)(last ? memory->last_stage_peak_bytes : memory->peak_bytes);
+  case SPP_MEASURED_ALLOCATED: return (double)memory->peak_bytes;
+  case SPP_MEASURED_LOGGED:
+    return (double)(run->framework->logs_first_step ? memory->first_step_peak_bytes : memory->peak_bytes);
   case SPP_MEASURED_DEVICE: return (double)memory->device_bytes;
   case SPP_MEASURED_KV_CACHE: /* what the budget leaves beside all but the cache */
     return (double)memory->capacity_bytes - (double)memory->device_bytes +

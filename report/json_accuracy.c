@@ -49,7 +49,8 @@ static void whole_score(struct spp_jo *jo, const struct spp_score *score) {
 }
 
 static void run_row(struct spp_jo *jo, const struct spp_run_score *r) {
-  static const char *const kinds[] = {"allocated", "reserved", "device", "unstated", "capacity", "kv_cache"};
+  static const char *const kinds[] = {"allocated", "reserved", "device", "unstated",
+                                      "capacity",  "kv_cache", "logged"};
   const struct spp_run *run = r->run;
   bool scored = !r->skip;
   spp_jo_obj(jo, NULL);

@@ -54,6 +54,27 @@ static void most_of_the_corpus_is_scored_and_few_verdicts_are_wrong(void **state
   expect_true(board.all.memory.median_abs < 0.06);
 }
 
+/* reading.json "units": 43.5 GB of Qwen's README are 43.5e9 bytes; "logged" in a record's mem_kind. */
+static void units_and_kinds_are_read_from_the_record(void **state) {
+  (void)state;
+  struct spp_scoreboard board;
+  int found = 0;
+  score("qwen", &board);
+  for (int i = 0; i < board.count; i++)
+    if (!strcmp(board.runs[i].run->id, "qwen-013")) {
+      expect_rel(board.runs[i].run->memory_bytes, 43.5e9, 1e-9);
+      found++;
+    }
+  score("skill", &board);
+  for (int i = 0; i < board.count; i++)
+    if (!strcmp(board.runs[i].run->id, "skill-013") || !strcmp(board.runs[i].run->id, "skill-001")) {
+      bool logged = !strcmp(board.runs[i].run->id, "skill-013");
+      expect_i64(board.runs[i].run->memory_kind, logged ? SPP_MEASURED_LOGGED : SPP_MEASURED_ALLOCATED);
+      found++;
+    }
+  expect_i64(found, 3);
+}
+
 static bool differ_in_length_alone(const struct spp_run_score *a, const struct spp_run_score *b) {
   const struct spp_layout *p = &a->layout, *q = &b->layout;
   return a->run->framework == b->run->framework && a->run->spec.gpu == b->run->spec.gpu &&
@@ -116,6 +137,7 @@ int main(void) {
       cmocka_unit_test(megatron_rows_that_state_every_setting_agree_to_half_a_percent),
       cmocka_unit_test(errors_inside_the_tolerance_of_a_record_count_as_none),
       cmocka_unit_test(serving_records_are_scored_by_the_cache_they_have_room_for),
+      cmocka_unit_test(units_and_kinds_are_read_from_the_record),
       cmocka_unit_test(memory_grows_with_the_tokens_of_a_rank_as_measured),
       cmocka_unit_test(equal_tokens_a_rank_take_equal_memory_at_any_degree),
       cmocka_unit_test(most_of_the_corpus_is_scored_and_few_verdicts_are_wrong),
