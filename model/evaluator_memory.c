@@ -121,6 +121,8 @@ static void add_totals(const struct spp_memory_totals *a, const struct spp_memor
   sum->pinned = a->pinned + b->pinned;
   sum->step_block = a->step_block + b->step_block;
   sum->step_made = a->step_made + b->step_made;
+  sum->step_rows = a->step_rows + b->step_rows;
+  sum->norm = a->norm + b->norm;
   sum->pass_blocks = a->pass_blocks + b->pass_blocks;
   sum->pass_block = a->pass_block + b->pass_block;
   sum->absurd = a->absurd || b->absurd;

@@ -224,6 +224,7 @@ struct spp_framework {
   int64_t workspace_bytes; /* matrix product workspaces inside the allocator */
   bool grads_reuse_weights; /* stage 3 without accumulation: gradients take the place of the 16-bit weights (Gemini) */
   bool joins_buckets;     /* gradients are copied into the reduce buckets: bucket_copies of them are on their way at once */
+  bool norm_copies_grads; /* the norm is taken of fp32 copies of all gradients that are reduced by then */
   bool optimizer_foreach; /* torch foreach AdamW: extra fp32 lists at the step */
   int optimizer_lists;    /* how many: 0 = 1; torch before 2.1 makes a second one for the denominators */
   bool optimizer_fused;

@@ -142,6 +142,7 @@ static const struct field fields[] = {
     {"joins_buckets", KIND_BOOL, AT(joins_buckets), 0, true},
     {"placeholder_grads", KIND_BOOL, AT(placeholder_grads), 0, true},
     {"workspace_bytes", KIND_I64, AT(workspace_bytes), 0, true},
+    {"norm_copies_grads", KIND_BOOL, AT(norm_copies_grads), 0, true},
     BOOL(optimizer_foreach),
     {"optimizer_lists", KIND_INT, AT(optimizer_lists), 0, true},
     BOOL(optimizer_fused),

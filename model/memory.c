@@ -177,6 +177,8 @@ void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_to
   t->pinned = sum->pinned;
   t->step_block = sum->step_block_bytes;
   t->step_made = sum->step_made_bytes;
+  t->step_rows = sum->step_rows_bytes;
+  t->norm = sum->norm_bytes;
   t->pass_blocks = sum->pass_blocks;
   t->pass_block = sum->pass_block_bytes;
 }
@@ -210,7 +212,7 @@ static int64_t stranded(const struct spp_job *job, const struct spp_memory_total
                         enum spp_moment moment) {
   if (moment != SPP_MOMENT_STEP || !job->framework->plain_segments || t->step_block <= 0) return 0;
   if (t->step_block <= t->pass_block && t->pass_blocks > 1) return 0;
-  int64_t most = 0, step = allocated(t, SPP_MOMENT_STEP);
+  int64_t step = allocated(t, SPP_MOMENT_STEP), most = step - t->step_rows + t->norm;
   for (int m = SPP_MOMENT_LOAD + 1; m < SPP_MOMENT_STEP; m++)
     most = spp_max64(most, allocated(t, (enum spp_moment)m));
   return spp_max64(0, most + t->step_made - step);

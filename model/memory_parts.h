@@ -82,6 +82,7 @@ struct spp_memory_totals {
   int64_t step_block, pass_block;   /* largest tensors of the step's joined gradients and of the loss */
   int64_t step_made;   /* joined tensors of the step, none of which fits in the block of another */
   int64_t pass_blocks; /* of the size pass_block */
+  int64_t step_rows, norm; /* temporaries of the update among those of the step; of the norm before it */
   bool absurd;
 };
 void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_totals *totals);

@@ -141,7 +141,16 @@ static void add_step_copies(const struct spp_memory_view *v, struct spp_memory_s
   if (bytes != 6) return; /* not joined: as small as the weights */
   add_elements(v, sum, &step_flat, step, 2, elements);
   sum->step_block_bytes = spp_sat_mul(elements, 4);
-  sum->step_made_bytes = spp_sat_mul(elements, bytes);
+  sum->step_made_bytes = sum->step_rows_bytes = spp_sat_mul(elements, bytes);
+}
+
+/* InternLM/InternEvo hybrid_zero_optim.py step, utils.py reduce_grads: fp32 copies of the gradients in all
+ * buckets but the last, whose joined copy is on its way, then of those in the last. */
+static int64_t norm_bytes(const struct spp_memory_view *v, const struct spp_states *r, int64_t elements) {
+  int64_t full = spp_max64(1, v->job->framework->reduce_bucket_elements);
+  int64_t former = elements / full * full, last = elements - former;
+  if (!v->job->framework->norm_copies_grads) return 0;
+  return spp_max64(spp_sat_mul(former, 4) + spp_sat_mul(last, r->grad_bytes), spp_sat_mul(last, 4));
 }
 
 /* Lists as wide as one moment: torch 2.0.1 optim/adamw.py _multi_tensor_adamw has square roots and
@@ -158,6 +167,8 @@ static void add_lists(const struct spp_memory_view *v, struct spp_memory_sum *su
     sum->step_made_bytes = spp_sat_add(sum->step_made_bytes, spp_sat_mul(elements, lists * width));
     if (width > 0) lists -= (r->grad_bytes + 2) / width;
   }
+  if (joined && lists > 0)
+    sum->step_rows_bytes = spp_sat_add(sum->step_rows_bytes, spp_sat_mul(elements, lists * width));
   if (lists > 0) add_elements(v, sum, &step_list, step, width, elements);
   for (int i = 1; i < lists; i++)
     add_elements(v, sum, &step_denominators, step, width, elements);
@@ -200,6 +211,7 @@ static void add_step(const struct spp_memory_stage *s, const struct spp_states *
   int64_t local = spp_memory_share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
   add_step_copies(v, sum, r->step_extra_bytes, stepped_at_once(v, local));
   add_step_casts(s, r, sum);
+  if (r->step_extra_bytes == 6) sum->norm_bytes = norm_bytes(v, r, local);
   bool engine = job->framework->sharding == SPP_SHARDING_DEEPSPEED && v->layout->zero > 0;
   bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
   if (job->optimizer == SPP_OPTIMIZER_ADAMW && job->framework->optimizer_foreach && !engine && !galore)

@@ -65,6 +65,25 @@ static void joined_tensors_find_no_freed_block(void **state) {
   jobs_close(&f);
 }
 
+static void copies_for_the_norm_leave_blocks_that_fit_no_joined_tensor(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_one_billion(&f);
+  joined(&f, 2);
+  f.framework.plain_segments = f.framework.norm_copies_grads = true;
+  f.framework.reduce_bucket_elements = 500000000;
+  jobs_predict(&f);
+  /* beside 16 bytes: two full buckets in fp32 and the 16-bit copy of the last; then 14 bytes of joined
+   * tensors */
+  const int64_t last = all - 1000000000, norm = INT64_C(4) * 1000000000 + 2 * last;
+  expect_near((double)f.memory.reserved_bytes, (double)(30 * all + norm), (double)segments);
+  f.framework.reduce_bucket_elements = 2 * all; /* one bucket: its gradients in fp32, nothing on its way */
+  jobs_predict(&f);
+  expect_near((double)f.memory.reserved_bytes, (double)(34 * all), (double)segments);
+  expect_i64(f.memory.peak_bytes, 26 * all);
+  jobs_close(&f);
+}
+
 static void free_blocks_are_not_held_beyond_the_card(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -176,6 +195,7 @@ int main(void) {
       cmocka_unit_test(lists_of_the_optimizer_follow_the_joined_gradients),
       cmocka_unit_test(lists_lie_beside_gradients_that_are_not_joined),
       cmocka_unit_test(joined_tensors_find_no_freed_block),
+      cmocka_unit_test(copies_for_the_norm_leave_blocks_that_fit_no_joined_tensor),
       cmocka_unit_test(free_blocks_are_not_held_beyond_the_card),
       cmocka_unit_test(full_buckets_are_joined_copies),
       cmocka_unit_test(the_step_cannot_have_the_blocks_of_gathered_weights),
