@@ -7,6 +7,13 @@
 #include <malloc.h>
 #endif
 
+void spp_resident_keep(void) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20); /* the most that glibc takes */
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
 int64_t spp_resident_begin(void) {
   long long whole, pages = -1;
   FILE *f;

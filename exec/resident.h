@@ -4,6 +4,10 @@
 
 #include <stdint.h>
 
+/* From now on freed memory stays with the process (glibc; elsewhere nothing happens). By default every large
+ * block comes from the system anew, page by page as it is touched: a quarter of a short step. */
+void spp_resident_keep(void);
+
 /* Forgets the peak. Bytes resident now; negative: unknown here. */
 int64_t spp_resident_begin(void);
 /* Most that was resident since; negative: unknown. */

@@ -396,6 +396,7 @@ static enum spp_status run_case(const char *config_dir, const struct spp_backend
   SPP_TRY(open_routes(run, arena, diag));
   SPP_TRY(make_reference(config_dir, c, run, loss, diag));
   SPP_TRY(run_for_pages(backend, ranks, run, diag));
+  spp_resident_keep();
   SPP_TRY(backend->run(ranks, timeout_s, rank_main, run, diag));
   if (backend->leads()) judge(run, c->hardware, ranks, loss, result);
   return SPP_OK;
