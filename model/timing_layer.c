@@ -210,6 +210,20 @@ static double weight_modules(const struct spp_timing_context *c, const struct sp
   return modules;
 }
 
+/* Modules of one layer that are recomputed by themselves: each is a checkpoint of its own, with its saved and
+ * restored states of random numbers (NVIDIA/Megatron-LM megatron/core/tensor_parallel/random.py
+ * CheckpointFunction, CheckpointWithoutOutput). torchtitan's operators are not. */
+static double checkpoints(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
+  const struct spp_arch *a = c->job->arch;
+  unsigned m = c->layout->recompute_modules;
+  if (c->layout->recompute == SPP_RECOMPUTE_FULL) return 1;
+  if (c->layout->recompute != SPP_RECOMPUTE_SELECTIVE || c->job->framework->selective_is_op_level) return 0;
+  return ((m & SPP_RC_CORE_ATTN) != 0) + ((m & SPP_RC_LAYERNORM) != 0) +
+         ((m & SPP_RC_MLA_UP_PROJ) != 0 && a->attention == SPP_ATTENTION_MLA) +
+         ((m & SPP_RC_MLP) != 0 && !kind->moe) +
+         kind->moe * (((m & SPP_RC_MOE) != 0) + ((m & SPP_RC_MOE_ACT) != 0));
+}
+
 static double host_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
   const struct spp_job *job = c->job;
   const struct spp_framework *f = job->framework;
@@ -219,7 +233,7 @@ static double host_s(const struct spp_timing_context *c, const struct spp_layer_
   bool loops = c->eager && c->g->ep == 1; /* huggingface/transformers loops over the experts */
   if (kind->moe) launches += loops ? EXPERT_KERNELS * (double)job->arch->experts : MOE_KERNELS;
   if (f->states[c->layout->zero].shard_weights) launches += f->launches_per_gather * weight_modules(c, kind);
-  if (c->layout->recompute == SPP_RECOMPUTE_FULL) launches += CHECKPOINT_LAUNCHES;
+  launches += CHECKPOINT_LAUNCHES * checkpoints(c, kind);
   if (c->g->su > 1) launches += ULYSSES_EXCHANGES * ULYSSES_LAUNCHES;
   if (c->g->sr > 1 && c->layout->sp_kind != SPP_SP_ALLGATHER) launches += RING_LAUNCHES * (double)c->g->sr;
   return launch_host_s(f) * launches;

@@ -397,12 +397,17 @@ static void the_swift_ring_is_slower_than_zhuzilins(void **state) {
 }
 
 /* A host that takes a second for each launch, 32 layers, one forward and one backward: 9 launches for each of
- * 8 ring steps, 6 for each of 4 all-to-alls. */
-static void exchanges_cost_the_host_their_launches(void **state) {
+ * 8 ring steps, 6 for each of 4 all-to-alls, 40 for each module recomputed by itself. */
+static void exchanges_and_checkpoints_cost_the_host_their_launches(void **state) {
   static const struct {
     int64_t ulysses, ring;
+    unsigned modules;
     double launches;
-  } rows[] = {{1, 1, 55}, {1, 8, 55 + 8 * 9}, {8, 1, 55 + 4 * 6}, {4, 2, 55 + 2 * 9 + 4 * 6}};
+  } rows[] = {{1, 1, 0, 55},
+              {1, 8, 0, 55 + 8 * 9},
+              {8, 1, 0, 55 + 4 * 6},
+              {4, 2, 0, 55 + 2 * 9 + 4 * 6},
+              {1, 1, SPP_RC_CORE_ATTN | SPP_RC_MLP | SPP_RC_MOE, 55 + 2 * 40}};
   struct bench b;
   (void)state;
   bench_open(&b, "deepspeed", 8, 8192, 8);
@@ -413,7 +418,8 @@ static void exchanges_cost_the_host_their_launches(void **state) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct spp_request request = request_of(1, 1, 1, 1);
     struct spp_layout layout = layout_of(&b, &request);
-    layout.recompute = SPP_RECOMPUTE_NONE;
+    layout.recompute = rows[i].modules ? SPP_RECOMPUTE_SELECTIVE : SPP_RECOMPUTE_NONE;
+    layout.recompute_modules = rows[i].modules;
     layout.zero = 0;
     layout.ulysses = rows[i].ulysses;
     layout.ring = rows[i].ring;
@@ -455,7 +461,7 @@ int main(void) {
       cmocka_unit_test(degree_one_of_any_kind_is_none),
       cmocka_unit_test(recompute_costs_a_forward_and_lora_saves_weight_gradients),
       cmocka_unit_test(the_swift_ring_is_slower_than_zhuzilins),
-      cmocka_unit_test(exchanges_cost_the_host_their_launches),
+      cmocka_unit_test(exchanges_and_checkpoints_cost_the_host_their_launches),
       cmocka_unit_test(a_published_run_is_met_within_a_fifth),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
