@@ -33,7 +33,8 @@ timeout 300 scripts/lab --tiny -o "$folder/kept" >"$folder/out" 2>"$folder/err" 
 [ "$status" != 6 ] || { echo "skipped: $(tail -1 "$folder/err")"; exit 77; }
 [ "$status" = 0 ] || fail "exit $status: $(cat "$folder/out" "$folder/err")"
 grep -q "crossover measured" "$folder/out" && grep -q "TCP payload" "$folder/out" || fail "$(cat "$folder/out")"
-[ -s "$folder/kept/net-2-1gbit.json" ] || fail "no profile was kept"
+share=$(awk -v p="$(getconf _NPROCESSORS_ONLN)" 'BEGIN { print p / 2 }')
+grep -q "\"processors_per_node\": $share," "$folder/kept/net-2-1gbit.json" || fail "two hosts do not share the processors"
 grep -q '"hosts": 2, "rate": "1gbit", "kv_heads": 8, "seq_tokens": 512, "repeats": 1' "$folder/kept/lab.json" ||
   fail "$(cat "$folder/kept/lab.json")"
 
