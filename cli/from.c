@@ -196,10 +196,10 @@ static enum spp_status take_found(struct saved *saved, struct spp_json plan, str
   if (spp_json_string(spp_json_get(find, "what"), &what, NULL) != SPP_OK) return SPP_OK;
   if (strcmp(what, "max-seq") == 0)
     return take(saved, spp_option_find("seq"), spp_json_get(find, "value"), diag);
-  if (strcmp(what, "max-batch") == 0)
+  if (strcmp(what, "max-batch") == 0 || strcmp(what, "pareto") == 0)
     return take(saved, spp_option_find("global-batch"),
                 spp_json_get(spp_json_get(plan, "layout"), "global_batch"), diag);
-  return SPP_OK; /* min-gpus: the plan's own "gpus" */
+  return SPP_OK; /* min-gpus, and pareto too: the plan's own "gpus" */
 }
 
 static enum spp_status take_plan(struct saved *saved, struct spp_diag *diag) {

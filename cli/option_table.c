@@ -26,7 +26,7 @@ struct word {
     return (table)[i].name;                                                                                  \
   }
 static const struct word finds[] = {
-    {"max-seq", SPP_FIND_MAX_SEQ}, {"min-gpus", SPP_FIND_MIN_GPUS}, {"max-batch", SPP_FIND_MAX_BATCH}};
+    {"max-seq", SPP_FIND_MAX_SEQ}, {"min-gpus", SPP_FIND_MIN_GPUS}, {"max-batch", SPP_FIND_MAX_BATCH}, {"pareto", SPP_FIND_PARETO}};
 WORDS_IN(find_word, finds)
 static const struct word searches[] = {{"pruned", 0}, {"exhaustive", 1}};
 WORDS_IN(search_word, searches)
@@ -135,7 +135,7 @@ const struct spp_option spp_options[] = {
      .group = SPP_GROUP_OPT_QUESTION, .key = "objective", .help = "what is best (default: throughput)"},
     {"find", 0, SPP_CHOICE(find_word), .arg = "WHAT", AT(find), QUESTION, .commands = SPP_CMD_PLAN,
      .key = "find",
-     .help = "answer another question: the longest sequence, the fewest GPUs, the largest batch"},
+     .help = "answer another question: the longest sequence, the fewest GPUs, the largest batch, or every trade of step time, memory, GPUs (up to --gpus) and cost"},
     {"min-fit", 0, SPP_REAL(0, 0.999), .arg = "P", AT(min_fit), .commands = SEARCHING,
      .group = SPP_GROUP_OPT_QUESTION, .key = "min_fit_probability",
      .help = "plans less likely than this to fit rank behind the others (default: 0.8; 0 = rank all alike)"},
@@ -172,8 +172,6 @@ const struct spp_option spp_options[] = {
      .help = "ranks (default: the product of the degrees; calibrate: one a processor, at least 2)"},
     {"suite", 0, SPP_CHOICE(suite_word), .arg = "NAME", AT(suite), QUESTION, .commands = SPP_CMD_VALIDATE,
      .key = "suite", .help = "which table of cases (default: quick, unless a layout is named)"},
-    {"scale", 0, TEXT, .arg = "LIST", AT(scale), QUESTION, .commands = SPP_CMD_VALIDATE, .key = "scale",
-     .help = "sizes in place of the model's: layers=2,hidden=64,heads=8,kv-heads=2,head-dim=16,ffn=96,vocab=128"},
     {"steps", 0, SPP_COUNT(1, SPP_VALIDATE_MAX_STEPS), .arg = "N", AT(steps), QUESTION,
      .commands = SPP_CMD_VALIDATE, .key = "steps", .help = "optimizer steps of each case (default: 5)"},
     {"max-spread", 0, SPP_REAL(0, 1e6), .arg = "SHARE", AT(max_spread), QUESTION,

@@ -100,7 +100,7 @@ static enum spp_status note_machine(struct spp_cli *cli, struct spp_args *args, 
   status = spp_calib_load(cli->config_dir, spec->gpu, spec->cluster, &cli->arena, &spec->calib, diag);
   double usd = args->prices.count > 1 ? args->prices.value[at] : spec->usd_per_gpu_hour;
   setup->gpu_names[at] = spec->gpu->name;
-  setup->machines[at] = (struct spp_machine){spec->gpu, spec->cluster, spec->calib, usd};
+  setup->machines[at] = (struct spp_machine){spec->gpu, spec->cluster, spec->calib, usd, 0};
   return status;
 }
 

@@ -87,11 +87,6 @@ bool spp_evaluator_begin(struct spp_evaluator *e, const struct spp_evaluator_sha
   if (!turns) return false;
   e->geometry_turns = turns;
   memset(e->geometry_turns, 0, passes * sizeof *turns);
-  memset(e->slots, 0, slots * sizeof *e->slots);
-  for (size_t i = 0; i < models; i++)
-    e->models[i].turn = e->tensors[i].turn = 0;
-  for (size_t i = 0; i < passes; i++)
-    e->loss[i].turn = 0;
   memset(e->rated, 0, sizeof e->rated);
   e->shape = *shape;
   for (int i = 0; i < shape->pipes; i++) {
@@ -100,12 +95,10 @@ bool spp_evaluator_begin(struct spp_evaluator *e, const struct spp_evaluator_sha
     own.schedule = shape->pipe[i].schedule;
     own.first_stage_layers = shape->pipe[i].first_layers;
     own.last_stage_layers = shape->pipe[i].last_layers;
-    e->pipes[i].exchanged = e->pipes[i].updated = 0;
-    memset(e->pipes[i].held, 0, sizeof e->pipes[i].held);
     list_runs(job, &own, &e->pipes[i]);
   }
   e->totals_per_slot = SPP_LAYER_CLASS_COUNT * most_looks(e);
-  e->layers_turn = e->sharding_turn = e->offload_turn = 0;
+  e->fresh = true; /* turns go on, so that what was kept of other layouts is out of date by itself */
   return make_room((void **)&e->totals, &e->totals_room, slots * (size_t)e->totals_per_slot,
                    sizeof *e->totals);
 }
@@ -119,7 +112,8 @@ static bool zero_matters(const struct spp_job *job) {
 
 void spp_evaluator_turn(struct spp_evaluator *e, const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_layout *last = &e->last;
-  bool first = e->layers_turn == 0;
+  bool first = e->fresh;
+  e->fresh = false;
   bool sharding = first || layout->zero != last->zero || layout->dp_replicate != last->dp_replicate;
   bool layers =
       first || layout->megatron_sp != last->megatron_sp || (layout->zero != last->zero && zero_matters(job));

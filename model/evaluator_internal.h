@@ -57,6 +57,7 @@ struct spp_evaluator {
   size_t pipe_room, slot_room, totals_room, geometry_room;
   int totals_per_slot;
   struct spp_layout last;
+  bool fresh; /* no layout was asked about since spp_evaluator_begin() */
   unsigned layers_turn, sharding_turn, offload_turn;
   int64_t shard_group, expert_shard_group; /* of the sharding */
   struct spp_kernel_rates rates[SPP_KEPT_LOSSES];
@@ -77,6 +78,13 @@ struct spp_evaluator {
     struct spp_memory_totals transients[SPP_LAYER_CLASS_COUNT];
   } * tensors; /* by recompute and micro-batch */
   size_t model_room, loss_room, tensor_room;
+  struct spp_kept_comm { /* inside layers, of the layout asked about last: losses share it */
+    unsigned turn;       /* of the layers */
+    int pipe, recompute, micro;
+    bool tp_loss; /* the loss exchanges over tensor parallel ranks */
+    int64_t recompute_layers;
+    struct spp_comm comm;
+  } comm;
 };
 
 /* Count what changed since the layout before. */

@@ -23,18 +23,36 @@ static const struct spp_model_time *model_of(struct spp_evaluator *e, const stru
   return &kept->model;
 }
 
+/* Of the losses, only those that exchange over tensor parallel ranks differ inside layers (comm_tp.c). */
+static struct spp_comm *comm_of(struct spp_evaluator *e, const struct spp_timing_context *c,
+                                const struct spp_evaluator_place *place, const struct spp_stage *counted) {
+  struct spp_kept_comm *kept = &e->comm;
+  bool tp_loss = c->g->loss_path == SPP_LOSS_VOCAB_PARALLEL || c->g->loss_path == SPP_LOSS_IN_PLACE;
+  bool known = kept->turn == e->layers_turn && kept->pipe == place->pipe &&
+               kept->recompute == place->recompute && kept->micro == place->micro &&
+               kept->tp_loss == tp_loss && kept->recompute_layers == c->layout->recompute_layers;
+  if (known) return &kept->comm;
+  kept->turn = e->layers_turn;
+  kept->pipe = place->pipe;
+  kept->recompute = place->recompute;
+  kept->micro = place->micro;
+  kept->tp_loss = tp_loss;
+  kept->recompute_layers = c->layout->recompute_layers;
+  spp_comm_predict_layers(c->job, c->layout, c->g, counted, &kept->comm);
+  spp_comm_time_count(c, (double)counted->layers, &kept->comm);
+  return &kept->comm;
+}
+
 static const struct spp_kept_slot *layers_of(struct spp_evaluator *e, const struct spp_timing_context *c,
                                              const struct spp_evaluator_place *place) {
   struct spp_kept_slot *slot = spp_evaluator_keep(e, c->layout, place);
   const struct spp_kept_pipe *pipe = &e->pipes[place->pipe];
   if (slot->timed == e->layers_turn) return slot;
   static const struct spp_states_time none = {.hidden_s = 0};
-  struct spp_comm comm;
   struct spp_time time;
   const struct spp_stage *counted = &pipe->counted;
-  spp_comm_predict_layers(c->job, c->layout, c->g, counted, &comm);
-  spp_comm_time_count(c, (double)counted->layers, &comm);
-  spp_layers_time_count(c, model_of(e, c, place), &pipe->runs, counted, &comm, &slot->layers);
+  struct spp_comm *comm = comm_of(e, c, place, counted);
+  spp_layers_time_count(c, model_of(e, c, place), &pipe->runs, counted, comm, &slot->layers);
   spp_time_parts_fill(c, &slot->layers, &none, &time);
   slot->least_s = time.step_s;
   slot->timed = e->layers_turn;

@@ -57,14 +57,11 @@ struct spp_job {
   enum spp_mode mode;
   enum spp_method method;
   enum spp_optimizer optimizer;
-  enum spp_dtype dtype, kv_dtype; /* dtype fp8 under NVFP4 too: */
-  bool fp4;                       /* matrix products of the first fp4_layers layers are NVFP4 */
-  int64_t fp4_layers;
+  enum spp_dtype dtype, kv_dtype;
   enum spp_attention_impl attention;
   enum spp_kernel_style kernels;
   enum spp_ring_impl ring_impl;
   enum spp_ring_order ring_order;
-  double expert_capacity; /* rows an expert has room for, over its even share; 0: an even share, all used */
   enum spp_loss_choice loss;
   int loss_path_forced; /* enum spp_loss_path or SPP_UNSET */
   int64_t loss_chunk_tokens;
@@ -100,7 +97,6 @@ struct spp_job_spec {
   int loss; /* enum spp_loss_choice, or SPP_LOSS_CHOICE_COUNT + enum spp_loss_path: that very path */
   int64_t loss_chunk_tokens;
   int64_t lora_rank;
-  double expert_capacity; /* 0 = unset */
   double lora_dropout; /* negative = unset */
   unsigned lora_targets; /* 0 = unset */
   int train_embeddings;
@@ -121,7 +117,6 @@ void spp_job_spec_clear(struct spp_job_spec *spec);
 /* What the method and mode of a job bring with them. */
 bool spp_job_has_adapters(const struct spp_job *job);          /* LoRA, QLoRA */
 bool spp_job_has_projected_gradients(const struct spp_job *job); /* GaLore, Q-GaLore */
-enum spp_dtype spp_job_format(const struct spp_job *job);       /* of its products: dtype, or NVFP4 */
 bool spp_job_has_kv_cache(const struct spp_job *job);          /* inference, and the rollouts of GRPO */
 
 /* A complete job: the spec, then the framework's defaults (attention kernels by GPU generation, loss path, LoRA dropout...),

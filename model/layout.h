@@ -81,13 +81,25 @@ enum spp_axis {
   SPP_AXIS_SP = 1 << 0,
   SPP_AXIS_TP = 1 << 1,
   SPP_AXIS_EP = 1 << 2,
-  SPP_AXIS_BATCH = 1 << 3 /* every rule that looks at micro-batch or accumulation */
+  SPP_AXIS_BATCH = 1 << 3, /* this and the others: every rule that looks at micro-batch or accumulation, */
+  SPP_AXIS_MEGATRON_SP = 1 << 4,
+  SPP_AXIS_PIPE = 1 << 5,     /* virtual stages, schedule, layers of the end stages, */
+  SPP_AXIS_SHARDING = 1 << 6, /* ZeRO stage and replicas, */
+  SPP_AXIS_RECOMPUTE = 1 << 7,
+  SPP_AXIS_OFFLOAD = 1 << 8,
+  SPP_AXIS_LOSS = 1 << 9 /* choice of loss, of the job */
+};
+/* What may differ between layouts that divide the GPUs alike, besides the batch: rules about none of these and not about
+ * the batch judge such layouts alike. */
+enum {
+  SPP_AXES_CHOICE = SPP_AXIS_MEGATRON_SP | SPP_AXIS_PIPE | SPP_AXIS_SHARDING | SPP_AXIS_RECOMPUTE | SPP_AXIS_OFFLOAD |
+                    SPP_AXIS_LOSS
 };
 unsigned spp_rule_axes(int index);
 int spp_rules_first_of(const struct spp_job *job, const struct spp_layout *layout, unsigned axes);
-/* The same in two steps, for a job asked about many layouts: the rules about one of `axes`, in order; the first of them
- * broken. Fills at most `max` and returns how many there are. */
-int spp_rules_list(const struct spp_job *job, unsigned axes, int *rules, int max);
+/* The same in two steps, for a job asked about many layouts: the rules about one of `axes` (0 = all) and none of `but`, in
+ * order; the first of them broken. Fills at most `max` and returns how many there are. */
+int spp_rules_list(const struct spp_job *job, unsigned axes, unsigned but, int *rules, int max);
 int spp_rules_first_in(const struct spp_job *job, const struct spp_layout *layout, const int *rules, int count);
 /* Words for rule `index`, which the layout breaks. */
 void spp_rule_explain(const struct spp_job *job, const struct spp_layout *layout, int index, struct spp_violation *violation);

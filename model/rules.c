@@ -50,11 +50,12 @@ int spp_rules_first_of(const struct spp_job *job, const struct spp_layout *layou
   return -1;
 }
 
-int spp_rules_list(const struct spp_job *job, unsigned axes, int *rules, int max) {
+int spp_rules_list(const struct spp_job *job, unsigned axes, unsigned but, int *rules, int max) {
   int count = 0;
   for (int i = 0; i < spp_rules_general_count + job->framework->rule_count; i++) {
     int index = i < spp_rules_general_count ? i : job->framework->rules[i - spp_rules_general_count].index;
-    if (!(rule_at(index)->axes & axes)) continue;
+    unsigned own = rule_at(index)->axes;
+    if ((axes && !(own & axes)) || (own & but)) continue;
     if (count < max) rules[count] = index;
     count++;
   }

@@ -139,6 +139,10 @@ RULE(no_recompute) {
 RULE(recompute_unit) {
   return layout->recompute_unit > 1 && layout->recompute != SPP_RECOMPUTE_FULL;
 }
+/* Megatron's block method counts the layers of each model chunk. */
+RULE(recompute_chunks) {
+  return layout->recompute_layers != SPP_UNSET && layout->vpp > 1 && layout->recompute_layers % layout->vpp != 0;
+}
 RULE(no_offload) {
   return !job->framework->offloads[layout->offload];
 }
@@ -185,15 +189,16 @@ const struct spp_rule spp_rules_general[] = {
      SPP_VARY_NONE, "pytorch/torchtitan torchtitan/distributed/parallel_dims.py; the same in all"},
     {"tp-support", no_tp, "{framework} has no tensor parallelism (TP {tp})", SPP_AXIS_TP, SPP_VARY(tp), has},
     {"pp-support", no_pp, "{framework} has no pipeline parallelism (PP {pp})", 0, SPP_VARY(pp), has},
-    {"vpp-support", no_vpp, "{framework} has no virtual pipeline stages (VPP {vpp})", 0, SPP_VARY(vpp), has},
+    {"vpp-support", no_vpp, "{framework} has no virtual pipeline stages (VPP {vpp})", SPP_AXIS_PIPE,
+     SPP_VARY(vpp), has},
     {"ep-support", no_ep, "{framework} has no expert parallelism (EP {ep})", SPP_AXIS_EP, SPP_VARY(ep), has},
     {"etp-support", no_etp, "{framework} splits experts over TP {tp} as everything else, not over ETP {etp}",
      0, SPP_VARY(etp), has},
-    {"megatron-sp-support", no_megatron_sp, "{framework} has no Megatron sequence parallelism inside TP", 0,
-     SPP_VARY_NONE, has},
+    {"megatron-sp-support", no_megatron_sp, "{framework} has no Megatron sequence parallelism inside TP",
+     SPP_AXIS_MEGATRON_SP, SPP_VARY_NONE, has},
     {"megatron-sp-tp", megatron_sp_without_tp,
-     "Megatron sequence parallelism needs TP above 1 (it is switched off)", 0, SPP_VARY_NONE,
-     "NVIDIA/Megatron-LM megatron/training/arguments.py"},
+     "Megatron sequence parallelism needs TP above 1 (it is switched off)", SPP_AXIS_MEGATRON_SP,
+     SPP_VARY_NONE, "NVIDIA/Megatron-LM megatron/training/arguments.py"},
     {"sp-kind-support", no_sp_kind,
      "{framework} has no {sp_kind} sequence parallelism (SP {sp}): it has {its_sp_kinds}", SPP_AXIS_SP,
      SPP_VARY_NONE, has},
@@ -232,39 +237,45 @@ const struct spp_rule spp_rules_general[] = {
      "NVIDIA/Megatron-LM megatron/core/transformer/moe/moe_layer.py"},
     {"ep-world", ep_world, "EP {ep} x expert TP {etp} does not divide the TP x SP x DP ranks of a stage",
      SPP_AXIS_EP, SPP_VARY(ep), "NVIDIA/Megatron-LM megatron/core/parallel_state.py"},
-    {"stage-empty", stage_empty, "PP {pp} x VPP {vpp} makes {chunks} pieces of {layers} layers", 0,
-     SPP_VARY(pp), derived},
+    {"stage-empty", stage_empty, "PP {pp} x VPP {vpp} makes {chunks} pieces of {layers} layers",
+     SPP_AXIS_PIPE, SPP_VARY(pp), derived},
     {"uneven-support", no_uneven,
      "{framework} takes no layers of the first or last stage ({first_stage_layers}, {last_stage_layers}) at "
      "PP "
      "{pp}",
-     0, SPP_VARY_NONE, has},
+     SPP_AXIS_PIPE, SPP_VARY_NONE, has},
     {"uneven-stages", uneven_stages,
      "{layers} layers less {first_stage_layers} on the first and {last_stage_layers} on the last stage do "
      "not "
      "split evenly over the other stages of PP {pp} x VPP {vpp}{uneven_hint}",
-     0, SPP_VARY_NONE,
+     SPP_AXIS_PIPE, SPP_VARY_NONE,
      "NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py "
      "(num_layers_in_first_pipeline_stage)"},
-    {"vpp-pp", vpp_without_pp, "virtual stages (VPP {vpp}) need PP above 1", 0, SPP_VARY(vpp),
+    {"vpp-pp", vpp_without_pp, "virtual stages (VPP {vpp}) need PP above 1", SPP_AXIS_PIPE, SPP_VARY(vpp),
      "NVIDIA/Megatron-LM megatron/training/arguments.py"},
     {"schedule-support", no_schedule,
-     "{framework} has no {schedule} pipeline schedule: it has {its_schedules}", 0, SPP_VARY_NONE, has},
+     "{framework} has no {schedule} pipeline schedule: it has {its_schedules}", SPP_AXIS_PIPE, SPP_VARY_NONE,
+     has},
     {"schedule-degrees", schedule_degrees,
-     "the interleaved schedule and VPP above 1 go together ({schedule}, VPP {vpp})", 0, SPP_VARY_NONE,
-     "NVIDIA/Megatron-LM megatron/core/pipeline_parallel/schedules.py"},
-    {"zero-support", no_zero, "{framework} has no sharding stage {zero}: it has {its_zeros}", 0,
-     SPP_VARY_NONE, has},
-    {"hsdp-support", no_hsdp, "{framework} cannot keep {dp_replicate} replicas of sharded states", 0,
-     SPP_VARY(dp_replicate), has},
-    {"hsdp-divides", hsdp_divides, "{dp_replicate} replicas do not divide DP {dp}", 0, SPP_VARY(dp_replicate),
-     derived},
+     "the interleaved schedule and VPP above 1 go together ({schedule}, VPP {vpp})", SPP_AXIS_PIPE,
+     SPP_VARY_NONE, "NVIDIA/Megatron-LM megatron/core/pipeline_parallel/schedules.py"},
+    {"zero-support", no_zero, "{framework} has no sharding stage {zero}: it has {its_zeros}",
+     SPP_AXIS_SHARDING, SPP_VARY_NONE, has},
+    {"hsdp-support", no_hsdp, "{framework} cannot keep {dp_replicate} replicas of sharded states",
+     SPP_AXIS_SHARDING, SPP_VARY(dp_replicate), has},
+    {"hsdp-divides", hsdp_divides, "{dp_replicate} replicas do not divide DP {dp}", SPP_AXIS_SHARDING,
+     SPP_VARY(dp_replicate), derived},
     {"recompute-support", no_recompute, "{framework} has no {recompute} recompute: it has {its_recomputes}",
-     0, SPP_VARY_NONE, has},
-    {"recompute-unit", recompute_unit, "units of {recompute_unit} layers exist under full recompute only", 0,
-     SPP_VARY(recompute_unit), "NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py"},
-    {"offload-support", no_offload, "{framework} cannot offload {offload}: it has {its_offloads}", 0,
-     SPP_VARY_NONE, has},
+     SPP_AXIS_RECOMPUTE, SPP_VARY_NONE, has},
+    {"recompute-unit", recompute_unit, "units of {recompute_unit} layers exist under full recompute only",
+     SPP_AXIS_RECOMPUTE, SPP_VARY(recompute_unit),
+     "NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py"},
+    {"recompute-chunks", recompute_chunks,
+     "recomputed layers count by chunk: {recompute_layers} a stage is no multiple of VPP {vpp}",
+     SPP_AXIS_PIPE | SPP_AXIS_RECOMPUTE, SPP_VARY(recompute_layers),
+     "NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py _checkpointed_forward"},
+    {"offload-support", no_offload, "{framework} cannot offload {offload}: it has {its_offloads}",
+     SPP_AXIS_OFFLOAD, SPP_VARY_NONE, has},
     {"batch-divides", batch_divides,
      "global batch {global_batch} is not micro-batch {micro_batch} x DP {dp} x a whole accumulation: a "
      "multiple of "
@@ -275,13 +286,13 @@ const struct spp_rule spp_rules_general[] = {
     {"dtype-support", no_dtype, "{framework} does not train in {dtype}", 0, SPP_VARY_NONE, has},
     {"attention-support", no_attention, "{framework} does not use {attention} attention", 0, SPP_VARY_NONE,
      has},
-    {"loss-support", no_loss, "{framework} has no {loss} loss", 0, SPP_VARY_NONE, has},
+    {"loss-support", no_loss, "{framework} has no {loss} loss", SPP_AXIS_LOSS, SPP_VARY_NONE, has},
     {"gpu-dtype", gpu_dtype, "{gpu} has no {dtype} units", 0, SPP_VARY_NONE, "datasheet, configs/gpus"},
     {"gpu-attention", gpu_attention,
      "{attention} does not run on {gpu} (fa2: compute capability 8.0 and up, fa3: 9.0)", 0, SPP_VARY_NONE,
      "Dao-AILab/flash-attention README"},
     {"infer-layout", infer_layout,
-     "inference has no sequence parallelism, sharded states, recompute or virtual stages", 0, SPP_VARY_NONE,
-     "derived"},
+     "inference has no sequence parallelism, sharded states, recompute or virtual stages",
+     SPP_AXIS_SHARDING | SPP_AXIS_RECOMPUTE | SPP_AXIS_PIPE, SPP_VARY_NONE, "derived"},
 };
 const int spp_rules_general_count = (int)(sizeof spp_rules_general / sizeof spp_rules_general[0]);

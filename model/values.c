@@ -36,6 +36,9 @@ typedef const struct spp_layout layout_arg;
   X(batch_unit, spp_sat_mul(layout->micro_batch, layout->dp))                                                \
   X(batch_up, spp_round_up(job->global_batch, spp_max64(value_batch_unit(job, layout), 1)))                  \
   X(recompute_layers, layout->recompute_layers)                                                              \
+  X(recompute_chunk_layers, layout->recompute_layers < 0                                                     \
+                                ? layout->recompute_layers                                                   \
+                                : layout->recompute_layers / spp_max64(1, layout->vpp))                      \
   X(recompute_unit, layout->recompute_unit)                                                                  \
   X(offload_optimizer, spp_offload_optimizer(layout->offload))                                               \
   X(offload_params, spp_offload_params(layout->offload))                                                     \
@@ -98,7 +101,7 @@ typedef const struct spp_layout layout_arg;
   X(method, SPP_WORDS_METHOD, job->method)                                                                   \
   X(mode, SPP_WORDS_MODE, job->mode)                                                                         \
   X(optimizer, SPP_WORDS_OPTIMIZER, job->optimizer)                                                          \
-  X(dtype, SPP_WORDS_DTYPE, spp_job_format(job))                                                             \
+  X(dtype, SPP_WORDS_DTYPE, job->dtype)                                                                      \
   X(kv_dtype, SPP_WORDS_DTYPE, job->kv_dtype)                                                                \
   X(attention, SPP_WORDS_ATTENTION, job->attention)                                                          \
   X(kernels, SPP_WORDS_KERNELS, job->kernels)                                                                \

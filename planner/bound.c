@@ -20,8 +20,7 @@ void spp_bound_prepare(const struct spp_job *job, struct spp_bound *bound) {
   struct spp_geometry g;
   struct spp_kernel_rates rates;
   double causal, full, hardware, gpus = (double)spp_max64(1, job->gpus);
-  bool trains = job->mode != SPP_MODE_INFER,
-       frozen = spp_job_has_adapters(job);
+  bool trains = job->mode != SPP_MODE_INFER, frozen = spp_job_has_adapters(job);
   double forwards = job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO ? 2 : 1;
   plain.grad_accum = spp_max64(1, job->global_batch);
   spp_geometry_resolve(job, &plain, &g);
@@ -77,7 +76,7 @@ static double most_ranks(const struct spp_job *job, const struct spp_layout *lay
 
 /* An offloaded optimizer reads and writes master and moments once a step, through the memory that a node's
  * GPUs share. Nothing hides it: gradients must be complete. */
-static double host_step_s(const struct spp_bound *bound, const struct spp_layout *layout) {
+double spp_bound_host_s(const struct spp_bound *bound, const struct spp_layout *layout) {
   const struct spp_states now = spp_states_in_dtype(bound->job, layout->zero), *states = &now;
   if (!spp_offload_optimizer(layout->offload) || !plain_training(bound->job)) return 0;
   double elements = rank_elements(bound->job, layout);
@@ -94,7 +93,7 @@ double spp_bound_step_s(const struct spp_bound *bound, const struct spp_layout *
   if (layout->schedule != SPP_SCHEDULE_ZB_H1 && layout->schedule != SPP_SCHEDULE_ZB_H2)
     bubble = (double)(layout->pp - 1) / (m * (double)spp_max64(1, layout->vpp));
   bool ring = layout->ring > 1 && layout->sp_kind != SPP_SP_ALLGATHER;
-  return bound->device_s[recompute][ring] * (1 + bubble) + host_step_s(bound, layout);
+  return bound->device_s[recompute][ring] * (1 + bubble) + spp_bound_host_s(bound, layout);
 }
 
 /* Weights, masters and moments are there from the first step to the last, on every rank of the group in equal

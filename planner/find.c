@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "planner/front.h"
 #include "planner/search_internal.h"
 
 enum { MAX_SEQ_TOKENS = 1 << 28, MAX_BATCH = 1 << 20, MAX_GPUS = 16384 };
@@ -196,23 +197,11 @@ static enum spp_status anything_fits(const struct spp_search_options *options, b
   return status;
 }
 
-/* 1 to 8, then whole nodes in counts with many divisors: 2^a and 3 x 2^a. */
-static int64_t next_gpus(int64_t gpus, int64_t node) {
-  if (gpus < 8) return gpus + 1;
-  for (int64_t nodes = 1; nodes <= MAX_GPUS / node; nodes++) {
-    int64_t odd = nodes;
-    while (odd % 2 == 0)
-      odd /= 2;
-    if (odd <= 3 && nodes * node > gpus) return nodes * node;
-  }
-  return MAX_GPUS + 1;
-}
-
 static enum spp_status fewest_gpus(const struct spp_search_options *options, struct spp_search_options *at,
                                    struct best *best, struct spp_diag *diag) {
   int64_t node = options->spec.cluster ? spp_max64(1, options->spec.cluster->gpus_per_node) : 8;
   snprintf(best->limit, sizeof best->limit, "none");
-  for (int64_t gpus = 1; gpus <= MAX_GPUS; gpus = next_gpus(gpus, node)) {
+  for (int64_t gpus = 1; gpus <= MAX_GPUS; gpus = spp_allocation_next(gpus, node)) {
     bool fits = false;
     char limit[48] = "";
     at->spec.gpus = gpus;

@@ -4,9 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
+#include "planner/front.h"
 #include "planner/search_internal.h"
 
-enum { FRONT = 24 };
+enum {
+  FRONT = 24,
+  FRONT_OF_ONE = 64, /* of each count of GPUs, where several are asked */
+  TOP_OF_ONE = 3
+};
 
 /* One machine's own answer, before they are put together. */
 struct asked {
@@ -22,6 +28,7 @@ static struct spp_search_options options_of(const struct spp_search_options *opt
   own.spec.cluster = machine->cluster;
   own.spec.calib = machine->calib;
   own.spec.usd_per_gpu_hour = machine->usd_per_gpu_hour;
+  if (machine->gpus > 0) own.spec.gpus = machine->gpus;
   return own;
 }
 
@@ -33,7 +40,7 @@ static void ask(const struct spp_search_options *options, const struct spp_machi
                 struct asked *asked) {
   struct spp_search_options own = options_of(options, machine);
   memset(asked, 0, sizeof *asked);
-  if (find == SPP_FIND_NOTHING)
+  if (find == SPP_FIND_NOTHING || find == SPP_FIND_PARETO)
     asked->status = spp_search(&own, &asked->found.search, &asked->diag);
   else
     asked->status = spp_find(&own, (enum spp_find)find, &asked->found, &asked->diag);
@@ -111,17 +118,80 @@ static bool gathering_open(struct spp_search_result *search, size_t most, struct
   all->search = search;
   all->from = malloc((most + 1) * sizeof *all->from);
   search->plans = malloc((most + 1) * sizeof *search->plans);
-  search->pareto = malloc(FRONT * sizeof *search->pareto);
+  search->pareto = malloc(SPP_MAX_POOL_FRONT * sizeof *search->pareto);
   for (int f = 0; f < SPP_MAX_FRAMEWORKS; f++)
     search->best_of_framework[f] = -1;
   return all->from && search->plans && search->pareto;
 }
 
+/* Leaders: members that are the fastest of their GPUs. */
+static void mark_leaders(const struct pool *pool, const size_t *front, int members, bool *leads) {
+  for (int i = 0; i < members; i++) {
+    leads[i] = true;
+    for (int j = 0; j < i && leads[i]; j++)
+      leads[i] = pool->plans[front[j]]->job.gpu != pool->plans[front[i]]->job.gpu ||
+                 pool->plans[front[j]]->job.gpus != pool->plans[front[i]]->job.gpus;
+  }
+}
+
+/* At most `most` of the members: the last one, the leaders as far as there is room, and every n-th of the
+ * others. */
+static void add_members(const struct pool *pool, const size_t *front, int members, int most,
+                        const bool *leads, struct gathering *all) {
+  struct spp_search_result *search = all->search;
+  int leaders = 0;
+  for (int i = 0; i < members; i++)
+    leaders += leads[i] || i == members - 1;
+  int others = members - leaders, room = (int)spp_max64(0, most - leaders), passed = 0;
+  for (int i = 0; i < members && search->pareto_count < most; i++) {
+    bool keep = leads[i] || i == members - 1;
+    if (!keep) { /* spread evenly: the n-th is kept where n room / others passes a whole number */
+      keep = (int64_t)(passed + 1) * room / others > (int64_t)passed * room / others;
+      passed++;
+    }
+    if (keep) search->pareto[search->pareto_count++] = add_plan(all, pool->plans[front[i]]);
+  }
+}
+
+static size_t list_points(const struct pool *pool, bool with_risky, struct spp_front_point *points) {
+  size_t count = 0;
+  bool priced = true;
+  for (size_t i = 0; i < pool->count; i++)
+    priced &= pool->plans[i]->prediction.time.usd_per_million_tokens > 0;
+  for (size_t i = 0; i < pool->count; i++) {
+    const struct spp_plan *plan = pool->plans[i];
+    if (pool->candidates[i].risky && !with_risky) continue;
+    points[count++] = (struct spp_front_point){plan->prediction.time.step_s,
+                                               plan->prediction.memory.device_bytes, plan->job.gpus,
+                                               priced ? plan->prediction.time.usd_per_million_tokens : 0, i};
+  }
+  return count;
+}
+
+/* Plans that no other beats in step time, memory, GPUs and, where every machine has a price, cost. Plans that
+ * may well not fit count where asked, or where there is no other. */
+static bool add_front(const struct pool *pool, bool with_risky, int most, struct gathering *all) {
+  struct spp_front_point *points = malloc((pool->count + 1) * sizeof *points);
+  size_t *front = malloc((pool->count + 1) * sizeof *front);
+  bool *leads = calloc(pool->count + 1, sizeof *leads), made = points && front && leads;
+  with_risky |= pool->count > 0 && pool->candidates[0].risky; /* sorted: then all are */
+  if (made) {
+    int members = spp_front(points, list_points(pool, with_risky, points), front, (int)pool->count);
+    mark_leaders(pool, front, members, leads);
+    add_members(pool, front, members, most, leads, all);
+  }
+  free(points);
+  free(front);
+  free(leads);
+  return made;
+}
+
 /* As the search itself does for one machine: the ranking, the best of each framework, the front. */
-static bool rank_pool(const struct spp_search_options *options, struct pool *pool, struct gathering *all) {
+static bool rank_pool(const struct spp_search_options *options, struct pool *pool, bool pareto,
+                      struct gathering *all) {
   struct spp_search_result *search = all->search;
   int top = options->top > 0 ? options->top : 1;
-  size_t *ranked = malloc((size_t)top * sizeof *ranked), best, front[FRONT];
+  size_t *ranked = malloc((size_t)top * sizeof *ranked), best;
   if (!ranked) return false;
   int count = spp_rank(pool->candidates, pool->count, -1, top, ranked, pool->taken);
   for (int i = 0; i < count; i++)
@@ -133,10 +203,7 @@ static bool rank_pool(const struct spp_search_options *options, struct pool *poo
     if (spp_rank(pool->candidates, pool->count, f, 1, &best, pool->taken) == 1)
       search->best_of_framework[f] = add_plan(all, pool->plans[best]);
   }
-  int members = spp_pareto(pool->candidates, pool->count, front, FRONT);
-  for (int i = 0; i < members; i++)
-    search->pareto[search->pareto_count++] = add_plan(all, pool->plans[front[i]]);
-  return members >= 0;
+  return add_front(pool, !pareto, pareto ? SPP_MAX_POOL_FRONT : FRONT, all);
 }
 
 /* The winner's plans, its ranking and its front. */
@@ -274,25 +341,34 @@ static void add_all_totals(const struct asked *asked, int count, struct spp_sear
   }
 }
 
+/* The first `count` of `all_count` answers are of one machine each; what follows are fewer GPUs of them. */
 static enum spp_status put_together(const struct spp_search_options *options,
                                     const struct spp_machine *machines, const struct asked *asked, int count,
-                                    int find, struct spp_machines_result *result, struct spp_diag *diag) {
+                                    int all_count, int find, struct spp_machines_result *result,
+                                    struct spp_diag *diag) {
   struct pool pool;
   struct gathering all;
   int order[SPP_MAX_MACHINES];
-  bool filled = pool_fill(options, asked, count, &pool);
+  bool filled = pool_fill(options, asked, all_count, &pool), plain = find == SPP_FIND_NOTHING;
   filled &= gathering_open(&result->found.search, pool.count + SPP_MAX_MACHINES, &all);
   order_machines(options, machines, asked, count, find, order);
   const struct spp_find_result *won = &asked[order[0]].found;
-  if (filled && find == SPP_FIND_NOTHING) filled = rank_pool(options, &pool, &all);
-  if (filled && find != SPP_FIND_NOTHING) take_winner(&won->search, &all);
+  if (filled && (plain || find == SPP_FIND_PARETO))
+    filled = rank_pool(options, &pool, !plain, &all);
+  else if (filled)
+    take_winner(&won->search, &all);
   if (filled) {
     result->count = count;
     result->found.what = won->what;
     result->found.value = won->value;
     memcpy(result->found.limit, won->limit, sizeof result->found.limit);
+    if (find == SPP_FIND_PARETO) {
+      result->found.what = SPP_FIND_PARETO;
+      result->found.value = result->found.search.pareto_count;
+      snprintf(result->found.limit, sizeof result->found.limit, "none");
+    }
     list_answers(machines, asked, order, count, &all, result);
-    add_all_totals(asked, count, &result->found.search);
+    add_all_totals(asked, all_count, &result->found.search);
   }
   free(all.from);
   pool_free(&pool);
@@ -312,39 +388,77 @@ static enum spp_status verdict(const struct asked *asked, int count, struct spp_
   return asked[0].status;
 }
 
+/* Every machine, then, of --find pareto, fewer GPUs of each. */
+static int list_allocations(const struct spp_search_options *options, const struct spp_machine *machines,
+                            int count, int find, struct spp_machine *all) {
+  int total = count;
+  memcpy(all, machines, (size_t)count * sizeof *all);
+  for (int m = 0; m < count && find == SPP_FIND_PARETO; m++) {
+    int64_t node = machines[m].cluster ? machines[m].cluster->gpus_per_node : 8, counts[SPP_MAX_ALLOCATIONS];
+    int fewer = spp_allocations(options->spec.gpus, node, counts) - 1;
+    for (int i = fewer; i-- > 0;) {
+      all[total] = machines[m];
+      all[total++].gpus = counts[i];
+    }
+  }
+  return total;
+}
+
+/* The same batch whatever the GPUs, and few plans of each. */
+static struct spp_search_options pareto_options(const struct spp_search_options *options) {
+  struct spp_search_options own = *options;
+  if (own.spec.global_batch <= 0) own.spec.global_batch = spp_max64(1, own.spec.gpus);
+  own.top = TOP_OF_ONE;
+  own.front = FRONT_OF_ONE;
+  return own;
+}
+
+static enum spp_status ask_all(const struct spp_search_options *options, const struct spp_machine *machines,
+                               int count, int find, struct spp_machines_result *made, struct spp_diag *diag) {
+  size_t room = (size_t)count * (find == SPP_FIND_PARETO ? SPP_MAX_ALLOCATIONS : 1);
+  struct spp_machine *all = calloc(room, sizeof *all);
+  struct asked *asked = calloc(room, sizeof *asked);
+  if (!all || !asked) {
+    free(all);
+    free(asked);
+    return spp_diag_oom(diag);
+  }
+  int total = list_allocations(options, machines, count, find, all);
+  struct spp_search_options own = find == SPP_FIND_PARETO ? pareto_options(options) : *options;
+  for (int m = 0; m < total; m++)
+    ask(&own, &all[m], find, &asked[m]);
+  enum spp_status status = verdict(asked, total, diag);
+  if (status == SPP_OK || status == SPP_ERR_NOFIT) {
+    enum spp_status joined = put_together(options, all, asked, count, total, find, made, diag);
+    if (joined != SPP_OK) status = joined;
+  }
+  for (int m = 0; m < total; m++)
+    if (answered(&asked[m])) spp_search_free(&asked[m].found.search);
+  free(all);
+  free(asked);
+  return status;
+}
+
 enum spp_status spp_search_machines(const struct spp_search_options *options,
                                     const struct spp_machine *machines, int count, int find,
                                     struct spp_machines_result *result, struct spp_diag *diag) {
   if (count < 1 || count > SPP_MAX_MACHINES)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--gpu", NULL, "between 1 and %d GPU types can be compared",
                         (int)SPP_MAX_MACHINES);
-  if (count == 1) { /* its own answer, untouched */
+  if (count == 1 && find != SPP_FIND_PARETO) { /* its own answer, untouched */
     struct spp_search_options own = options_of(options, &machines[0]);
     result->count = 0;
     return find == SPP_FIND_NOTHING ? spp_search(&own, &result->found.search, diag)
                                     : spp_find(&own, (enum spp_find)find, &result->found, diag);
   }
   struct spp_machines_result *made = calloc(1, sizeof *made);
-  struct asked *asked = calloc((size_t)count, sizeof *asked);
-  if (!made || !asked) {
-    free(made);
-    free(asked);
-    return spp_diag_oom(diag);
-  }
-  for (int m = 0; m < count; m++)
-    ask(options, &machines[m], find, &asked[m]);
-  enum spp_status status = verdict(asked, count, diag);
-  if (status == SPP_OK || status == SPP_ERR_NOFIT) {
-    enum spp_status joined = put_together(options, machines, asked, count, find, made, diag);
-    if (joined != SPP_OK) status = joined;
-  }
-  for (int m = 0; m < count; m++)
-    if (answered(&asked[m])) spp_search_free(&asked[m].found.search);
+  if (!made) return spp_diag_oom(diag);
+  enum spp_status status = ask_all(options, machines, count, find, made, diag);
+  if (count == 1) made->count = 0;
   if (status == SPP_OK || status == SPP_ERR_NOFIT)
     *result = *made;
   else
     spp_search_free(&made->found.search);
   free(made);
-  free(asked);
   return status;
 }

@@ -14,8 +14,10 @@
 
 enum {
   SPP_MAX_THREADS = 64,
-  SPP_MAX_FRONT = 24,
-  CELLS_PER_THREAD = 4 /* a cell takes about as long as starting a thread */
+  SPP_FRONT = 24, /* members unless asked otherwise */
+  SPP_MAX_FRONT = 64,
+  CELLS_PER_THREAD = 4, /* a cell takes about as long as starting a thread */
+  CELLS_PER_LESSON = 8  /* after so many, what was found prunes the next */
 };
 
 /* ---- spaces ---- */
@@ -142,7 +144,7 @@ const struct spp_job *spp_hunt_layout(const struct spp_hunt *hunt, const struct 
   *layout = walk.layout;
   if (spp_walk_by_layers(&walk))
     layout->recompute_layers =
-        spp_max64(1, spp_fewest_layers(walk.job, &walk.layout, hunt->options->min_fit));
+        spp_max64(layout->vpp, spp_fewest_layers(walk.job, &walk.layout, hunt->options->min_fit));
   return walk.job;
 }
 
@@ -247,7 +249,8 @@ enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tall
   int64_t begin = 0;
   while (begin < hunt->cell_count) {
     int64_t end = begin;
-    while (end < hunt->cell_count && same_group(&hunt->order[begin], &hunt->order[end]))
+    while (end < hunt->cell_count && end - begin < CELLS_PER_LESSON &&
+           same_group(&hunt->order[begin], &hunt->order[end]))
       end++;
     enum spp_status status = run_cells(hunt, begin, end, threads, tally);
     if (status != SPP_OK) return status;
@@ -255,47 +258,6 @@ enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tall
     begin = end;
   }
   return tally->count > 0 ? SPP_OK : find_nearest(hunt, threads, tally);
-}
-
-static void merge_reason(struct spp_reason *into, const struct spp_reason *from) {
-  int64_t count = into->count + from->count;
-  if (from->count > 0 && (into->count == 0 || spp_place_compare(&from->example, &into->example) < 0))
-    *into = *from;
-  into->count = count;
-}
-
-void spp_tally_merge(struct spp_tally *into, struct spp_tally *from) {
-  size_t total = into->count + from->count;
-  struct spp_candidate *grown = realloc(into->candidates, (total + 1) * sizeof *grown);
-  into->out_of_memory |= from->out_of_memory || !grown;
-  if (grown) {
-    into->candidates = grown;
-    into->capacity = total + 1;
-    if (from->count > 0) memcpy(grown + into->count, from->candidates, from->count * sizeof *grown);
-    into->count = total;
-  }
-  into->layouts += from->layouts;
-  into->evaluated += from->evaluated;
-  into->pruned += from->pruned;
-  for (int i = 0; i < SPP_REASON_COUNT; i++)
-    merge_reason(&into->reasons[i], &from->reasons[i]);
-  for (int i = 0; i < SPP_MAX_FRAMEWORKS; i++) {
-    into->framework_layouts[i] += from->framework_layouts[i];
-    merge_reason(&into->framework_rule[i], &from->framework_rule[i]);
-  }
-  if (from->has_nearest && (!into->has_nearest || from->nearest_over_bytes < into->nearest_over_bytes ||
-                            (from->nearest_over_bytes == into->nearest_over_bytes &&
-                             spp_place_compare(&from->nearest, &into->nearest) < 0))) {
-    into->has_nearest = true;
-    into->nearest_over_bytes = from->nearest_over_bytes;
-    into->nearest = from->nearest;
-  }
-  spp_tally_free(from);
-}
-
-void spp_tally_free(struct spp_tally *tally) {
-  free(tally->candidates);
-  memset(tally, 0, sizeof *tally);
 }
 
 static int thread_count(const struct spp_search_options *options, int64_t cells) {
@@ -325,6 +287,10 @@ static int add_chosen(size_t *chosen, int *count, size_t candidate) {
   return (*count)++;
 }
 
+static int front_most(const struct spp_search_options *options) {
+  return options->front <= 0 ? SPP_FRONT : options->front < SPP_MAX_FRONT ? options->front : SPP_MAX_FRONT;
+}
+
 /* Ranking, then the best of each framework, then the front: each plan once. */
 static enum spp_status choose_plans(const struct spp_hunt *hunt, struct spp_tally *tally,
                                     struct spp_search_result *result) {
@@ -341,7 +307,7 @@ static enum spp_status choose_plans(const struct spp_hunt *hunt, struct spp_tall
       if (spp_rank(tally->candidates, tally->count, f, 1, &best, taken) == 1)
         result->best_of_framework[f] = add_chosen(chosen, &result->count, best);
     }
-    front_count = spp_pareto(tally->candidates, tally->count, front, SPP_MAX_FRONT);
+    front_count = spp_pareto(tally->candidates, tally->count, front, front_most(options));
     result->pareto = malloc(SPP_MAX_FRONT * sizeof *result->pareto);
     if (!result->pareto) front_count = -1;
     for (int i = 0; i < front_count; i++)

@@ -19,6 +19,7 @@ struct spp_search_options {
   double min_fit;    /* plans less likely than this to fit rank behind all others; 0 = none do */
   double find_min_fit; /* spp_find: how likely its answer must be to fit; 0 = it fits as predicted */
   int top;           /* plans to return, best first */
+  int front;         /* members of the Pareto front to return at most, up to 64; 0 = 24 */
   int threads;       /* 0 = all cores */
   bool exhaustive;   /* no pruning: the judge */
   atomic_bool *stop; /* set by another thread: give up soon, with SPP_INTERRUPTED; may be NULL */
@@ -74,7 +75,12 @@ void spp_search_free(struct spp_search_result *result);
 int spp_search_riskier(const struct spp_search_options *options, const struct spp_search_result *result);
 
 /* The largest (max-seq, max-batch) or smallest (min-gpus) value for which something fits. */
-enum spp_find { SPP_FIND_MAX_SEQ, SPP_FIND_MIN_GPUS, SPP_FIND_MAX_BATCH };
+enum spp_find {
+  SPP_FIND_MAX_SEQ,
+  SPP_FIND_MIN_GPUS,
+  SPP_FIND_MAX_BATCH,
+  SPP_FIND_PARETO /* of spp_search_machines() only */
+};
 struct spp_find_result {
   enum spp_find what;
   int64_t value;

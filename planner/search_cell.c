@@ -1,118 +1,16 @@
 /* The inner loop of the search: one cell, every layout in it. */
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "planner/search_internal.h"
 
-bool spp_memory_feasible(const struct spp_memory *memory) {
-  return memory->fits && memory->host_fits;
-}
-
-static int64_t bytes_over(const struct spp_job *job, const struct spp_memory_figures *memory) {
-  int64_t device = spp_max64(0, memory->device_bytes - memory->capacity_bytes);
-  int64_t host =
-      memory->host_fits ? 0 : spp_max64(0, memory->host_bytes_per_node - memory->host_capacity_bytes);
-  int64_t share = job->cluster ? spp_max64(1, spp_min64(job->cluster->gpus_per_node, job->gpus)) : 1;
-  if (memory->fits && memory->host_fits) return 0;
-  return spp_max64(1, spp_sat_add(device, host / share));
-}
-
-int64_t spp_memory_over(const struct spp_job *job, const struct spp_memory *memory) {
-  struct spp_memory_figures figures = spp_memory_figures_of(memory);
-  return bytes_over(job, &figures);
-}
-
-double spp_objective_score(enum spp_objective objective, const struct spp_memory_figures *memory,
-                           const struct spp_time_figures *time) {
-  if (objective == SPP_OBJECTIVE_MEMORY) return (double)memory->device_bytes;
-  if (objective == SPP_OBJECTIVE_COST && time->usd_per_million_tokens > 0)
-    return time->usd_per_million_tokens;
-  return time->tokens_per_s > 0 ? 1 / time->tokens_per_s : time->step_s;
-}
-
-static void count_reasons(struct spp_reason *reason, const struct spp_place *place, int64_t over_bytes,
-                          int64_t count) {
-  if (reason->count == 0 || spp_place_compare(place, &reason->example) < 0) {
-    reason->example = *place;
-    reason->over_bytes = over_bytes;
-  }
-  reason->count += count;
-}
-
-static void count_reason(struct spp_reason *reason, const struct spp_place *place, int64_t over_bytes) {
-  count_reasons(reason, place, over_bytes, 1);
-}
-
-static void add_candidate(struct spp_tally *tally, const struct spp_candidate *candidate) {
-  if (tally->count == tally->capacity) {
-    size_t capacity = tally->capacity ? 2 * tally->capacity : 1024;
-    struct spp_candidate *grown = realloc(tally->candidates, capacity * sizeof *grown);
-    if (!grown) {
-      tally->out_of_memory = true;
-      return;
-    }
-    tally->candidates = grown;
-    tally->capacity = capacity;
-  }
-  tally->candidates[tally->count++] = *candidate;
-}
-
-static void note_miss(const struct spp_job *job, const struct spp_memory_figures *memory,
-                      const struct spp_place *place, struct spp_tally *tally) {
-  int64_t over = bytes_over(job, memory);
-  count_reason(&tally->reasons[memory->fits ? SPP_REASON_HOST : SPP_REASON_MEMORY], place, over);
-  if (tally->has_nearest &&
-      (over > tally->nearest_over_bytes ||
-       (over == tally->nearest_over_bytes && spp_place_compare(place, &tally->nearest) > 0)))
-    return;
-  tally->has_nearest = true;
-  tally->nearest_over_bytes = over;
-  tally->nearest = *place;
-}
-
-/* With fewer bytes than the most of a safe plan, or some to give back, no need to ask how likely. */
-static bool is_risky(const struct spp_hunt *hunt, int framework, const struct spp_job *job,
-                     const struct spp_memory_figures *memory) {
-  return memory->device_bytes > hunt->risky_bytes[framework] &&
-         spp_memory_fit_probability(job, memory->device_bytes, memory->reclaimable_bytes) <
-             hunt->options->min_fit;
-}
-
-bool spp_plan_risky(const struct spp_search_options *options, const struct spp_memory *memory) {
-  return memory->fit_probability < options->min_fit;
-}
-
-static struct spp_candidate candidate_of(const struct spp_search_options *options, const struct spp_job *job,
-                                         const struct spp_layout *layout,
-                                         const struct spp_memory_figures *memory, bool risky,
-                                         const struct spp_time_figures *time, const struct spp_place *place) {
-  return (struct spp_candidate){
-      .risky = risky,
-      .score = spp_objective_score(options->objective, memory, time),
-      .step_s = time->step_s,
-      .device_bytes = memory->device_bytes,
-      .complexity = spp_layout_complexity(job, layout),
-      .place = *place,
-  };
-}
-
-struct spp_candidate spp_candidate_of(const struct spp_search_options *options, const struct spp_job *job,
-                                      const struct spp_layout *layout,
-                                      const struct spp_prediction *prediction,
-                                      const struct spp_place *place) {
-  struct spp_memory_figures memory = spp_memory_figures_of(&prediction->memory);
-  struct spp_time_figures time = spp_time_figures_of(&prediction->time);
-  return candidate_of(options, job, layout, &memory, spp_plan_risky(options, &prediction->memory), &time,
-                      place);
-}
-
 static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, const struct spp_place *place,
                      const struct spp_memory_figures *memory, bool risky, const struct spp_time_figures *time,
                      struct spp_tally *tally) {
   struct spp_candidate candidate =
-      candidate_of(hunt->options, walk->job, &walk->layout, memory, risky, time, place);
-  add_candidate(tally, &candidate);
+      spp_candidate_make(hunt->options, walk->job, &walk->layout, memory, risky, time, place);
+  spp_tally_candidate(tally, &candidate);
 }
 
 /* What the cell has taught so far, so that more of the same need not be asked.
@@ -130,16 +28,18 @@ static void note_fit(const struct spp_hunt *hunt, const struct spp_walk *walk, c
  *
  * plain_bytes: what offload frees is bounded too (spp_bound_freed_bytes).
  *
- * fits_plain: offload is a remedy. Where the layout safely fits without, it is no part of the space (unless
- * the objective is memory, or the user fixed it), pruned or exhaustive. */
+ * plain: offload is a remedy. Where the layout safely fits without, it is no candidate (unless the objective
+ * is memory, or the user fixed it), pruned or exhaustive: needless_offload(). */
+enum plain { PLAIN_UNKNOWN, PLAIN_FITS, PLAIN_DOES_NOT };
 enum { MAX_BLOCK = SPP_MAX_RECOMPUTES * SPP_MAX_PIPES * SPP_LOSS_CHOICE_COUNT * SPP_MAX_MICRO_BATCHES };
 struct lessons {
   int block, plain_block;
   int bounded; /* variant of states_bytes */
   int64_t states_bytes;
+  double host_s; /* of the same variant: optimizer step on the host */
   int64_t bytes[MAX_BLOCK];
   int64_t plain_bytes[MAX_BLOCK]; /* of the same layouts without offload */
-  bool fits_plain[MAX_BLOCK];
+  enum plain plain[MAX_BLOCK];    /* do they safely fit */
 };
 
 /* Index inside a block; micro-batches fastest. */
@@ -163,14 +63,16 @@ static void turn_page(const struct spp_walk *walk, struct lessons *lessons) {
   if (block / c->offload_count == lessons->plain_block) return;
   lessons->plain_block = block / c->offload_count;
   memset(lessons->plain_bytes, 0, used * sizeof *lessons->plain_bytes);
-  memset(lessons->fits_plain, 0, used * sizeof *lessons->fits_plain);
+  memset(lessons->plain, 0, used * sizeof *lessons->plain);
 }
 
 /* The bound of the states' bytes does not look at the micro-batch. */
 static int64_t states_bytes(const struct spp_hunt *hunt, const struct spp_walk *walk,
                             const struct spp_place *place, struct lessons *lessons) {
-  if (lessons->bounded != walk->number)
+  if (lessons->bounded != walk->number) {
     lessons->states_bytes = spp_bound_device_bytes(&hunt->bounds[place->framework], &walk->layout);
+    lessons->host_s = spp_bound_host_s(&hunt->bounds[place->framework], &walk->layout);
+  }
   lessons->bounded = walk->number;
   return lessons->states_bytes;
 }
@@ -193,26 +95,8 @@ static int64_t least_bytes(const struct spp_hunt *hunt, const struct spp_walk *w
   return bytes;
 }
 
-/* The offloads list starts with none where none is a choice. */
-static bool needless_offload(const struct spp_hunt *hunt, const struct spp_walk *walk,
-                             const struct lessons *lessons) {
-  return walk->variant.offload > 0 && hunt->options->objective != SPP_OBJECTIVE_MEMORY &&
-         lessons->fits_plain[own_slot(walk)];
-}
-
 static int64_t capacity_of(const struct spp_job *job) {
   return job->max_memory_bytes > 0 ? job->max_memory_bytes : job->gpu->capacity_bytes;
-}
-
-/* Whether a plain layout fits must be known where it decides if offload is tried. */
-static bool decides_offload(const struct spp_walk *walk) {
-  struct spp_layout layout = walk->layout;
-  if (walk->layout.offload != SPP_OFFLOAD_NONE) return false;
-  for (int i = 0; i < walk->choices.offload_count; i++) {
-    layout.offload = walk->choices.offloads[i];
-    if (layout.offload != SPP_OFFLOAD_NONE && spp_rules_first(walk->job, &layout) < 0) return true;
-  }
-  return false;
 }
 
 /* One cell under way. */
@@ -223,6 +107,10 @@ struct pass {
   struct spp_walk walk;
   struct lessons lessons;
   bool begun; /* the evaluator has seen a layout of the cell */
+  /* Seconds that no layout of the same pipeline, loss and micro-batch falls below, and that none at all does;
+   * of one choice of Megatron SP and sharding stage. */
+  int floor_half;
+  double floor_s[SPP_MAX_PIPES][SPP_LOSS_CHOICE_COUNT][SPP_MAX_MICRO_BATCHES], least_floor_s;
 };
 
 static bool begin(struct pass *p) {
@@ -254,6 +142,74 @@ static bool beaten(const struct pass *p, const struct spp_place *place, double s
   return spp_known_hopeless(&hunt->known, place->framework, risky, score, step_s, device_bytes);
 }
 
+/* ---- floors ---- */
+
+/* The recompute that takes least time: none, where it is a choice. The layers' time by itself never falls
+ * with more recompute: it adds a pass of its own, with its own exchanges, to a forward and a backward that
+ * stay as they are. */
+static int least_recompute(const struct spp_choices *c) {
+  int last = c->recompute_count - 1;
+  while (last > 0 && c->by_layers[last])
+    last--;
+  return last;
+}
+
+/* The layout with least recompute, of the walk's variant but for pipeline and loss. */
+static double floor_of(struct pass *p, int pipe, int loss, int micro) {
+  const struct spp_walk *walk = &p->walk;
+  struct spp_variant v = walk->variant;
+  struct spp_layout layout;
+  v.pipe = pipe;
+  v.loss = loss;
+  v.recompute = least_recompute(&walk->choices);
+  v.offload = 0;
+  spp_space_layout(walk->space, walk->cell, &walk->choices, &v, walk->choices.micro_batches[micro], &layout);
+  const struct spp_evaluator_place kept = {loss, pipe, v.recompute, micro};
+  return spp_evaluator_least_s(p->evaluator, &walk->space->jobs[walk->choices.losses[loss]], &layout, &kept);
+}
+
+/* Layers know the sharding stage under some frameworks, never the number of replicas. */
+static int half_of(const struct pass *p) {
+  const struct spp_walk *walk = &p->walk;
+  return walk->variant.megatron_sp * 4 + walk->layout.zero;
+}
+
+static void count_floors(struct pass *p) {
+  const struct spp_choices *c = &p->walk.choices;
+  p->floor_half = half_of(p);
+  p->least_floor_s = INFINITY;
+  for (int pipe = 0; pipe < c->pipe_count; pipe++)
+    for (int micro = 0; micro < c->micro_batch_count; micro++)
+      for (int loss = 0; loss < c->loss_count; loss++) { /* losses share most of it */
+        bool legal = spp_walk_batch_rule(&p->walk, pipe, micro) < 0;
+        double floor_s = legal ? floor_of(p, pipe, loss, micro) : INFINITY;
+        p->floor_s[pipe][loss][micro] = floor_s;
+        if (floor_s < p->least_floor_s) p->least_floor_s = floor_s;
+      }
+}
+
+/* Floors of the current half of the cell; false when there is nothing to compare them with. */
+static bool know_floors(struct pass *p) {
+  if (p->hunt->known.front_count == 0 || !begin(p)) return false;
+  if (p->floor_half != half_of(p)) count_floors(p);
+  return true;
+}
+
+/* No layout of the variant matters, whatever its micro-batch and recompute. */
+static bool variant_hopeless(struct pass *p, const struct spp_place *place) {
+  int64_t bytes = states_bytes(p->hunt, &p->walk, place, &p->lessons);
+  bool risky = bytes > p->hunt->risky_bytes[place->framework];
+  return know_floors(p) && beaten(p, place, p->least_floor_s + p->lessons.host_s, bytes, risky);
+}
+
+/* The floor of the current layout is too slow for its bytes. */
+static bool floor_hopeless(struct pass *p, const struct spp_place *place, int64_t device_bytes, bool risky) {
+  const struct spp_walk *walk = &p->walk;
+  if (!know_floors(p)) return false;
+  double floor_s = p->floor_s[walk->variant.pipe][walk->variant.loss][walk->micro];
+  return beaten(p, place, floor_s + p->lessons.host_s, device_bytes, risky);
+}
+
 /* The same from the bounds of the step time, the cheap one first. */
 static bool hopeless(struct pass *p, const struct spp_place *place, int64_t device_bytes, bool risky) {
   const struct spp_walk *walk = &p->walk;
@@ -261,9 +217,23 @@ static bool hopeless(struct pass *p, const struct spp_place *place, int64_t devi
   if (p->hunt->known.front_count == 0) return false;
   double least_s = spp_bound_step_s(&p->hunt->bounds[place->framework], &walk->layout);
   if (beaten(p, place, least_s, device_bytes, risky)) return true;
+  if (floor_hopeless(p, place, device_bytes, risky)) return true;
   if (!begin(p)) return false;
-  return beaten(p, place, spp_evaluator_least_s(p->evaluator, walk->job, &walk->layout, &kept), device_bytes,
-                risky);
+  double layers_s = spp_evaluator_least_s(p->evaluator, walk->job, &walk->layout, &kept);
+  return beaten(p, place, layers_s + p->lessons.host_s, device_bytes, risky);
+}
+
+/* What is known of the layout without offload. */
+static void learn_plain(struct pass *p, bool safe) {
+  if (p->walk.layout.offload == SPP_OFFLOAD_NONE)
+    p->lessons.plain[own_slot(&p->walk)] = safe ? PLAIN_FITS : PLAIN_DOES_NOT;
+}
+
+/* By a bound: never fits. */
+static bool over_capacity(struct pass *p, const struct spp_place *place) {
+  learn_plain(p, false);
+  spp_reason_count(&p->tally->reasons[SPP_REASON_MEMORY], place, -1, 1);
+  return false;
 }
 
 /* Memory of a layout that may fit; false when it does not, or is known not to. */
@@ -274,31 +244,58 @@ static bool fit_in(struct pass *p, const struct spp_place *place, struct spp_mem
   if (!p->hunt->options->exhaustive) {
     *bytes = least_bytes(p->hunt, walk, place, &p->lessons);
     if (walk->layout.offload == SPP_OFFLOAD_NONE) p->lessons.plain_bytes[own_slot(walk)] = *bytes;
-    if (*bytes > capacity_of(walk->job)) {
-      count_reason(&p->tally->reasons[SPP_REASON_MEMORY], place, -1);
-      return false;
-    }
+    if (*bytes > capacity_of(walk->job)) return over_capacity(p, place);
     int64_t device_bytes = *bytes;
+    if (floor_hopeless(p, place, device_bytes, device_bytes > p->hunt->risky_bytes[place->framework]))
+      return false;
     if (!p->hunt->nearest_matters && begin(p)) { /* more is known at a price */
       spp_evaluator_least_memory(p->evaluator, walk->job, &walk->layout, &kept, memory);
       device_bytes = spp_max64(device_bytes, memory->device_bytes);
       *bytes = spp_max64(*bytes, memory->device_bytes - memory->reclaimable_bytes);
       if (walk->layout.offload == SPP_OFFLOAD_NONE) p->lessons.plain_bytes[own_slot(walk)] = *bytes;
     }
-    if (*bytes > capacity_of(walk->job)) {
-      count_reason(&p->tally->reasons[SPP_REASON_MEMORY], place, -1);
-      return false;
-    }
+    if (*bytes > capacity_of(walk->job)) return over_capacity(p, place);
     bool risky = *bytes > p->hunt->risky_bytes[place->framework];
-    if (hopeless(p, place, device_bytes, risky) && !decides_offload(walk)) return false;
+    if (hopeless(p, place, device_bytes, risky)) return false;
   }
   if (!begin(p)) return false;
   spp_evaluator_memory(p->evaluator, walk->job, &walk->layout, &kept, memory);
   *bytes = memory->device_bytes - memory->reclaimable_bytes;
   if (walk->layout.offload == SPP_OFFLOAD_NONE) p->lessons.plain_bytes[own_slot(walk)] = *bytes;
   if (memory->fits && memory->host_fits) return true;
-  note_miss(walk->job, memory, place, p->tally);
+  learn_plain(p, false);
+  spp_tally_missed(walk->job, memory, place, p->tally);
   return false;
+}
+
+static bool safely_fits(struct pass *p, const struct spp_place *place, const struct spp_layout *layout) {
+  const struct spp_job *job = p->walk.job;
+  const struct spp_evaluator_place kept = place_of(&p->walk);
+  struct spp_memory_figures memory;
+  if (spp_rules_first(job, layout) >= 0) return false;
+  spp_evaluator_memory(p->evaluator, job, layout, &kept, &memory);
+  return memory.fits && memory.host_fits && !spp_hunt_risky(p->hunt, place->framework, job, &memory);
+}
+
+/* Offload that may be left out: the offloads list starts with none where none is a choice. */
+static bool may_go(const struct pass *p) {
+  return p->walk.variant.offload > 0 && p->hunt->options->objective != SPP_OBJECTIVE_MEMORY;
+}
+
+static bool fits_without_offload(struct pass *p, const struct spp_place *place,
+                                 const struct spp_layout *layout) {
+  struct spp_layout without = *layout;
+  without.offload = SPP_OFFLOAD_NONE;
+  return may_go(p) && safely_fits(p, place, &without);
+}
+
+/* Does the layout safely fit without its offload? Asked of layouts that nothing else rules out. */
+static bool needless_offload(struct pass *p, const struct spp_place *place) {
+  enum plain *plain = &p->lessons.plain[own_slot(&p->walk)];
+  if (!may_go(p)) return false;
+  if (*plain == PLAIN_UNKNOWN)
+    *plain = fits_without_offload(p, place, &p->walk.layout) ? PLAIN_FITS : PLAIN_DOES_NOT;
+  return *plain == PLAIN_FITS;
 }
 
 static void evaluate(struct pass *p, const struct spp_place *place) {
@@ -307,16 +304,18 @@ static void evaluate(struct pass *p, const struct spp_place *place) {
   struct spp_time_figures time;
   struct spp_evaluator_place kept = place_of(walk);
   bool exhaustive = p->hunt->options->exhaustive, fits = fit_in(p, place, &memory);
-  bool risky = fits && is_risky(p->hunt, place->framework, walk->job, &memory);
-  if (fits && !risky && walk->layout.offload == SPP_OFFLOAD_NONE)
-    p->lessons.fits_plain[own_slot(walk)] = true;
-  if (p->tally->out_of_memory || (!exhaustive && (!fits || hopeless(p, place, memory.device_bytes, risky)))) {
+  bool risky = fits && spp_hunt_risky(p->hunt, place->framework, walk->job, &memory);
+  if (fits) learn_plain(p, !risky);
+  bool pruned =
+      !exhaustive && (!fits || hopeless(p, place, memory.device_bytes, risky) || needless_offload(p, place));
+  if (pruned || p->tally->out_of_memory) {
     p->tally->pruned++;
     return;
   }
   spp_evaluator_time(p->evaluator, walk->job, &walk->layout, &kept, &time);
   p->tally->evaluated++;
-  if (fits) note_fit(p->hunt, walk, place, &memory, risky, &time, p->tally);
+  if (fits && !(exhaustive && needless_offload(p, place)))
+    note_fit(p->hunt, walk, place, &memory, risky, &time, p->tally);
 }
 
 /* The most bytes that may be as likely to fit as asked. */
@@ -324,12 +323,16 @@ static int64_t most_likely_bytes(const struct pass *p, const struct spp_place *p
   return spp_min64(p->hunt->risky_bytes[place->framework], capacity_of(p->walk.job));
 }
 
+static bool is_likely(const struct pass *p, const struct spp_memory_figures *memory) {
+  return memory->fits && memory->host_fits &&
+         spp_memory_fit_probability(p->walk.job, memory->device_bytes, memory->reclaimable_bytes) >=
+             p->hunt->options->min_fit;
+}
+
 static bool likely(struct pass *p, const struct spp_layout *layout, const struct spp_evaluator_place *kept) {
-  const struct spp_job *job = p->walk.job;
   struct spp_memory_figures memory;
-  spp_evaluator_memory(p->evaluator, job, layout, kept, &memory);
-  return memory.fits && spp_memory_fit_probability(job, memory.device_bytes, memory.reclaimable_bytes) >=
-                            p->hunt->options->min_fit;
+  spp_evaluator_memory(p->evaluator, p->walk.job, layout, kept, &memory);
+  return is_likely(p, &memory);
 }
 
 /* Is there no need to recompute any layer? Known where that layout has been evaluated before in this block,
@@ -341,7 +344,8 @@ static bool needs_no_layers(struct pass *p, const struct spp_place *place) {
   if (walk->choices.recomputes[none] != SPP_RECOMPUTE_NONE) return false;
   kept.recompute = none;
   none = slot(walk, none, walk->variant.pipe, walk->micro);
-  if (p->lessons.fits_plain[none]) return true;
+  if (p->lessons.plain[none] != PLAIN_UNKNOWN && walk->layout.offload == SPP_OFFLOAD_NONE)
+    return p->lessons.plain[none] == PLAIN_FITS;
   if (p->lessons.bytes[none] > most_likely_bytes(p, place)) return false;
   struct spp_layout layout = walk->layout;
   layout.recompute = SPP_RECOMPUTE_NONE;
@@ -353,18 +357,51 @@ struct layers_asked {
   struct pass *pass;
   struct spp_layout layout;
   struct spp_evaluator_place kept;
+  int64_t bytes; /* with the number of layers asked about last */
 };
 
-static bool enough(void *context, int64_t layers) {
-  struct layers_asked *asked = context;
+static bool enough(struct layers_asked *asked, int64_t layers) {
+  struct pass *p = asked->pass;
+  const struct spp_job *job = p->walk.job;
+  struct spp_memory_figures memory;
   asked->layout.recompute_layers = layers;
-  return likely(asked->pass, &asked->layout, &asked->kept);
+  spp_evaluator_memory(p->evaluator, job, &asked->layout, &asked->kept, &memory);
+  asked->bytes = memory.device_bytes;
+  return is_likely(p, &memory);
 }
 
-static int64_t fewest_layers(struct pass *p, struct layers_asked *asked) {
-  int64_t most = spp_evaluator_most_layers(p->evaluator, &asked->kept);
-  if (most == 0) return spp_fewest_layers(p->walk.job, &p->walk.layout, p->hunt->options->min_fit);
-  return spp_fewest_enough(most, enough, asked);
+/* Between `low`, which is not enough, and `high`, which is: where a straight line through their bytes meets
+ * the limit, then, because it is none, the middle. */
+static int64_t probe(int64_t low, int64_t high, double low_bytes, double high_bytes, double limit,
+                     int probes) {
+  int64_t middle = low + (high - low) / 2;
+  if (probes > 2 || low_bytes <= limit || high_bytes >= low_bytes) return middle;
+  double share = (low_bytes - limit) / (low_bytes - high_bytes);
+  int64_t guess = low + (int64_t)ceil(share * (double)(high - low));
+  return spp_max64(low + 1, spp_min64(high - 1, guess));
+}
+
+/* As spp_fewest_layers(), in fewer steps: memory falls almost evenly. */
+static int64_t fewest_layers(struct pass *p, struct layers_asked *asked, const struct spp_place *place) {
+  const struct spp_walk *walk = &p->walk;
+  int64_t most = spp_evaluator_most_layers(p->evaluator, &asked->kept), unit = walk->layout.vpp;
+  if (most == 0) return spp_fewest_layers(walk->job, &walk->layout, p->hunt->options->min_fit);
+  int64_t low = 0, high = spp_ceil_div(most, unit) - 1;
+  if (high < 1 || !enough(asked, high * unit)) return 0;
+  double limit = (double)most_likely_bytes(p, place), high_bytes = (double)asked->bytes;
+  double low_bytes =
+      (double)p->lessons.bytes[slot(walk, least_recompute(&walk->choices), walk->variant.pipe, walk->micro)];
+  for (int probes = 0; high - low > 1; probes++) {
+    int64_t middle = probe(low, high, low_bytes, high_bytes, limit, probes);
+    if (enough(asked, middle * unit)) {
+      high = middle;
+      high_bytes = (double)asked->bytes;
+    } else {
+      low = middle;
+      low_bytes = (double)asked->bytes;
+    }
+  }
+  return high * unit;
 }
 
 /* Full recompute of the fewest layers that are likely to fit. Its time is bounded by that with one, its bytes
@@ -372,7 +409,7 @@ static int64_t fewest_layers(struct pass *p, struct layers_asked *asked) {
  * another variant: then this one adds nothing. */
 static void evaluate_by_layers(struct pass *p, const struct spp_place *place) {
   const struct spp_walk *walk = &p->walk;
-  struct layers_asked asked = {p, walk->layout, place_of(walk)};
+  struct layers_asked asked = {p, walk->layout, place_of(walk), 0};
   struct spp_memory_figures memory;
   struct spp_time_figures time;
   bool comparable = walk->layout.grad_accum > 1 || walk->layout.pp > 1; /* as in least_bytes */
@@ -384,28 +421,97 @@ static void evaluate_by_layers(struct pass *p, const struct spp_place *place) {
   }
   p->tally->evaluated++;
   if (needs_no_layers(p, place)) return;
-  asked.layout.recompute_layers = fewest_layers(p, &asked);
+  asked.layout.recompute_layers = fewest_layers(p, &asked, place);
   if (asked.layout.recompute_layers == 0) return;
+  if (fits_without_offload(p, place, &asked.layout)) return;
   spp_evaluator_memory(p->evaluator, walk->job, &asked.layout, &asked.kept, &memory);
   spp_evaluator_time(p->evaluator, walk->job, &asked.layout, &asked.kept, &time);
-  bool risky = is_risky(p->hunt, place->framework, walk->job, &memory);
+  bool risky = spp_hunt_risky(p->hunt, place->framework, walk->job, &memory);
   struct spp_candidate candidate =
-      candidate_of(p->hunt->options, walk->job, &asked.layout, &memory, risky, &time, place);
-  add_candidate(p->tally, &candidate);
+      spp_candidate_make(p->hunt->options, walk->job, &asked.layout, &memory, risky, &time, place);
+  spp_tally_candidate(p->tally, &candidate);
 }
 
-/* A broken rule counts once a layout; where it refuses the variant, all micro-batches left are counted at
- * once, but those that are no part of the space. */
-static void refuse(struct pass *p, const struct spp_place *place, int rule) {
+static void count_refused(struct pass *p, const struct spp_place *place, int rule, int64_t count) {
+  if (count == 0) return;
+  spp_reason_count(&p->tally->reasons[rule < SPP_TALLY_RULES ? rule : SPP_TALLY_RULES - 1], place, 0, count);
+  spp_reason_count(&p->tally->framework_rule[place->framework], place, 0, count);
+}
+
+/* A rule that refuses every micro-batch of the variant. */
+static void refuse_variant(struct pass *p, const struct spp_place *place, int rule) {
+  count_refused(p, place, rule, p->walk.choices.micro_batch_count);
+  spp_walk_skip(&p->walk);
+}
+
+static void count_legal(struct pass *p, const struct spp_place *place, int64_t count) {
+  p->tally->layouts += count;
+  p->tally->framework_layouts[place->framework] += count;
+}
+
+/* The variant is counted at once: its states alone exceed the GPU, or it is hopeless. */
+static void leave_out_variant(struct pass *p, const struct spp_place *place, bool exceeds) {
   struct spp_walk *walk = &p->walk;
-  int count = 0, here = walk->micro;
-  int end = spp_walk_refused(walk) ? walk->choices.micro_batch_count : walk->micro + 1;
-  for (; walk->micro < end; walk->micro++)
-    count += !needless_offload(p->hunt, walk, &p->lessons);
-  walk->micro = here;
-  if (spp_walk_refused(walk)) spp_walk_skip(walk);
-  count_reasons(&p->tally->reasons[rule < SPP_TALLY_RULES ? rule : SPP_TALLY_RULES - 1], place, 0, count);
-  count_reasons(&p->tally->framework_rule[place->framework], place, 0, count);
+  int legal = spp_walk_legal_batches(walk);
+  for (; legal < walk->choices.micro_batch_count && walk->micro < walk->choices.micro_batch_count;
+       walk->micro++)
+    if (spp_walk_rule(walk) >= 0)
+      count_refused(p, &(struct spp_place){place->framework, place->cell, walk->number, walk->micro},
+                    spp_walk_rule(walk), 1);
+  walk->micro = 0;
+  while (legal > 0 && spp_walk_rule(walk) >= 0)
+    walk->micro++;
+  const struct spp_place first = {place->framework, place->cell, walk->number, walk->micro};
+  spp_walk_skip(walk);
+  if (legal == 0) return;
+  count_legal(p, place, legal);
+  p->tally->pruned += legal;
+  if (exceeds && !spp_walk_by_layers(walk))
+    spp_reason_count(&p->tally->reasons[SPP_REASON_MEMORY], &first, -1, legal);
+}
+
+/* What can be left out from the variant alone. */
+static bool leave_out(struct pass *p, const struct spp_place *place) {
+  const struct spp_hunt *hunt = p->hunt;
+  if (hunt->options->exhaustive || hunt->nearest_matters) return false;
+  bool exceeds = states_bytes(hunt, &p->walk, place, &p->lessons) > capacity_of(p->walk.job);
+  if (!exceeds && !variant_hopeless(p, place)) return false;
+  leave_out_variant(p, place, exceeds);
+  return true;
+}
+
+/* Known to safely fit without offload; of a number of layers, without recomputing any: then with as many,
+ * too. */
+static bool known_needless(const struct pass *p) {
+  const struct spp_walk *walk = &p->walk;
+  const struct spp_choices *c = &walk->choices;
+  int recompute = spp_walk_by_layers(walk) ? least_recompute(c) : walk->variant.recompute;
+  bool layers_stay = !spp_walk_by_layers(walk) || c->recomputes[recompute] == SPP_RECOMPUTE_NONE;
+  return !p->hunt->options->exhaustive && may_go(p) && layers_stay &&
+         p->lessons.plain[slot(walk, recompute, walk->variant.pipe, walk->micro)] == PLAIN_FITS;
+}
+
+static void judge(struct pass *p, const struct spp_place *place) {
+  int rule = spp_walk_choice_rule(&p->walk);
+  if (rule >= 0) {
+    refuse_variant(p, place, rule);
+    return;
+  }
+  if (p->walk.micro == 0 && leave_out(p, place)) return;
+  rule = spp_walk_rule(&p->walk);
+  if (rule >= 0) {
+    count_refused(p, place, rule, 1);
+    return;
+  }
+  count_legal(p, place, 1);
+  if (known_needless(p)) {
+    p->tally->pruned++;
+    return;
+  }
+  if (spp_walk_by_layers(&p->walk))
+    evaluate_by_layers(p, place);
+  else
+    evaluate(p, place);
 }
 
 void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struct spp_evaluator *evaluator,
@@ -416,22 +522,18 @@ void spp_cell_search(const struct spp_hunt *hunt, int framework, int cell, struc
   p.evaluator = evaluator;
   p.tally = tally;
   p.begun = false;
+  p.floor_half = -1;
   p.lessons.block = p.lessons.plain_block = p.lessons.bounded = -1;
+  p.lessons.host_s = 0;
   spp_walk_begin(&p.walk, space, &space->cells[cell]);
   while (spp_walk_next(&p.walk)) {
-    turn_page(&p.walk, &p.lessons);
-    if (needless_offload(hunt, &p.walk, &p.lessons)) continue;
     struct spp_place place = {framework, cell, p.walk.number, p.walk.micro};
-    int rule = spp_walk_rule(&p.walk);
+    int rule = spp_walk_cell_rule(&p.walk);
     if (rule >= 0) {
-      refuse(&p, &place, rule);
-      continue;
+      count_refused(&p, &place, rule, spp_walk_layouts(&p.walk));
+      return;
     }
-    tally->layouts++;
-    tally->framework_layouts[framework]++;
-    if (spp_walk_by_layers(&p.walk))
-      evaluate_by_layers(&p, &place);
-    else
-      evaluate(&p, &place);
+    turn_page(&p.walk, &p.lessons);
+    judge(&p, &place);
   }
 }

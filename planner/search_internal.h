@@ -99,6 +99,20 @@ struct spp_candidate spp_candidate_of(const struct spp_search_options *options, 
                                       const struct spp_layout *layout,
                                       const struct spp_prediction *prediction, const struct spp_place *place);
 
+struct spp_candidate spp_candidate_make(const struct spp_search_options *options, const struct spp_job *job,
+                                        const struct spp_layout *layout,
+                                        const struct spp_memory_figures *memory, bool risky,
+                                        const struct spp_time_figures *time, const struct spp_place *place);
+/* Less likely to fit than asked. */
+bool spp_hunt_risky(const struct spp_hunt *hunt, int framework, const struct spp_job *job,
+                    const struct spp_memory_figures *memory);
+void spp_reason_count(struct spp_reason *reason, const struct spp_place *place, int64_t over_bytes,
+                      int64_t count);
+void spp_tally_candidate(struct spp_tally *tally, const struct spp_candidate *candidate);
+/* A layout that does not fit: its reason, and whether it is the nearest miss so far. */
+void spp_tally_missed(const struct spp_job *job, const struct spp_memory_figures *memory,
+                    const struct spp_place *place, struct spp_tally *tally);
+
 /* All cells over `threads` workers; what they gathered ends up in *tally. */
 enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tally *tally);
 void spp_tally_merge(struct spp_tally *into, struct spp_tally *from);

@@ -175,6 +175,18 @@ static bool build_cells(struct spp_space *space) {
   return true;
 }
 
+static void list_of(const struct spp_job *job, unsigned axes, unsigned but, struct spp_rule_list *list) {
+  list->count = spp_rules_list(job, axes, but, list->rules, SPP_MAX_RULES_LISTED);
+  if (list->count > SPP_MAX_RULES_LISTED) list->count = SPP_MAX_RULES_LISTED;
+}
+
+static void list_rules(struct spp_space *space) {
+  const struct spp_job *job = &space->jobs[0];
+  list_of(job, 0, SPP_AXES_CHOICE | SPP_AXIS_BATCH, &space->cell_rules);
+  list_of(job, SPP_AXES_CHOICE, SPP_AXIS_BATCH, &space->choice_rules);
+  list_of(job, SPP_AXIS_BATCH, 0, &space->batch_rules);
+}
+
 enum spp_status spp_space_build(const struct spp_job_spec *spec, const struct spp_framework *framework,
                                 const struct spp_request *fixed, struct spp_space *space,
                                 struct spp_diag *diag) {
@@ -186,9 +198,7 @@ enum spp_status spp_space_build(const struct spp_job_spec *spec, const struct sp
     built.gpu_divisor_count = spp_divisors(built.jobs[0].gpus, built.gpu_divisors, SPP_MAX_DIVISORS);
     built.batch_divisor_count =
         spp_divisors(built.jobs[0].global_batch, built.batch_divisors, SPP_MAX_DIVISORS);
-    built.batch_rule_count =
-        spp_rules_list(&built.jobs[0], SPP_AXIS_BATCH, built.batch_rules, SPP_MAX_BATCH_RULES);
-    if (built.batch_rule_count > SPP_MAX_BATCH_RULES) built.batch_rule_count = SPP_MAX_BATCH_RULES;
+    list_rules(&built);
     if (!build_cells(&built)) status = spp_diag_oom(diag);
   }
   if (status == SPP_OK && built.cell_count == 0)

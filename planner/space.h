@@ -12,7 +12,7 @@
 #include "model/layout.h"
 
 enum {
-  SPP_MAX_BATCH_RULES = 64,
+  SPP_MAX_RULES_LISTED = 128,
   SPP_MAX_DIVISORS = 256,
   SPP_MAX_PIPES = 40,
   SPP_MAX_SHARDINGS = 96,
@@ -35,7 +35,10 @@ struct spp_space {
   int cell_count, cell_capacity;
   int64_t gpu_divisors[SPP_MAX_DIVISORS], batch_divisors[SPP_MAX_DIVISORS];
   int gpu_divisor_count, batch_divisor_count;
-  int batch_rules[SPP_MAX_BATCH_RULES], batch_rule_count; /* those that look at the batch */
+  struct spp_rule_list {
+    int rules[SPP_MAX_RULES_LISTED], count;
+  } cell_rules, choice_rules, batch_rules; /* those that look at the division only; at choices inside it, but not at
+                                              the batch; at the batch */
 };
 
 /* The choices inside one cell; each list has at least one member. */
@@ -91,26 +94,37 @@ struct spp_walk {
   struct spp_layout layout;  /* the current layout */
   int number, micro;         /* where it stands: variant and index of the micro-batch */
   int count;
-  int ruled, rule; /* variant whose first judged layout broke this rule, -1 = none */
+  bool judged;          /* the division has been */
+  int cell_rule;        /* rule of the division that is broken, -1 = none */
+  int ruled, rule;      /* variant whose choices were judged, and the rule they broke, -1 = none */
+  bool batches_judged[SPP_MAX_PIPES];
+  int16_t batch_rule[SPP_MAX_PIPES][SPP_MAX_MICRO_BATCHES]; /* by pipe and micro-batch */
+  int16_t legal_batches[SPP_MAX_PIPES];                     /* how many of them break none */
   struct spp_variant variant;
   struct spp_choices choices;
 };
 void spp_walk_begin(struct spp_walk *walk, const struct spp_space *space, const struct spp_cell *cell);
 /* Step to the next layout; false when there is none. */
 bool spp_walk_next(struct spp_walk *walk);
-/* spp_rules_first() of the current layout. What does not look at the batch is asked once per variant. */
+/* A rule that the current layout breaks, or -1: one of the division of the GPUs, then of the choices inside it, then of
+ * the batch, each in order and asked as seldom as what it looks at changes. */
 int spp_walk_rule(struct spp_walk *walk);
-/* The layout recomputes a number of layers that is still to be chosen: recompute_layers is 1, the least. */
+/* One that refuses the whole cell, or every micro-batch of the variant, or -1. A layout must be current. */
+int spp_walk_cell_rule(struct spp_walk *walk);
+int spp_walk_choice_rule(struct spp_walk *walk);
+/* Rule of the batch that a micro-batch breaks under a pipeline of the cell, or -1. */
+int spp_walk_batch_rule(struct spp_walk *walk, int pipe, int micro);
+/* How many micro-batches of the variant the rules of the batch allow. */
+int spp_walk_legal_batches(struct spp_walk *walk);
+/* All layouts of the cell. */
+int64_t spp_walk_layouts(const struct spp_walk *walk);
+/* The layout recomputes a number of layers that is still to be chosen: recompute_layers is the least, one a chunk. */
 bool spp_walk_by_layers(const struct spp_walk *walk);
-/* Fewest recomputed layers of a stage with which the layout is at least `likely` to fit, up to one less than
- * all; 0 = none are enough. Memory never grows with them. */
+/* Fewest recomputed layers of a stage, as many of each of its chunks, with which the layout is at least `likely` to fit, up
+ * to one less than all of each; 0 = none are enough. Memory never grows with them. */
 int64_t spp_fewest_layers(const struct spp_job *job, const struct spp_layout *layout, double likely);
-/* The same from who knows which number is enough, and the layers of the fullest stage. */
-int64_t spp_fewest_enough(int64_t most, bool (*enough)(void *context, int64_t layers), void *context);
 /* The layout fits, and with at least this likelihood. */
 bool spp_layout_likely(const struct spp_job *job, const struct spp_layout *layout, double likely);
-/* Does the rule just found refuse every micro-batch of the variant? */
-bool spp_walk_refused(const struct spp_walk *walk);
 /* Leave out the micro-batches after the current one. */
 void spp_walk_skip(struct spp_walk *walk);
 /* Go straight to a layout seen before. */

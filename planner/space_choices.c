@@ -217,7 +217,8 @@ struct spp_variant spp_choices_variant(const struct spp_choices *choices, int nu
 }
 
 bool spp_choices_redundant(const struct spp_choices *choices, const struct spp_variant *variant) {
-  return choices->one_holder && choices->offload_count == 1 && choices->shardings[variant->sharding].twin;
+  bool plain = choices->offload_count == 1 && choices->offloads[0] == SPP_OFFLOAD_NONE;
+  return choices->one_holder && plain && choices->shardings[variant->sharding].twin;
 }
 
 void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell,
@@ -242,7 +243,8 @@ void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell
       .dp_replicate = choices->shardings[variant->sharding].dp_replicate,
       .recompute = recompute,
       .recompute_modules = recompute == SPP_RECOMPUTE_SELECTIVE ? framework->selective_modules : 0,
-      .recompute_layers = choices->by_layers[variant->recompute] ? 1 : fixed->recompute_layers,
+      .recompute_layers = choices->by_layers[variant->recompute] ? choices->pipes[variant->pipe].vpp
+                                                                 : fixed->recompute_layers,
       .recompute_unit = fixed->recompute_unit == SPP_UNSET ? 1 : fixed->recompute_unit,
       .offload = choices->offloads[variant->offload],
       .schedule = choices->pipes[variant->pipe].schedule,

@@ -3,13 +3,16 @@
 #include "model/geometry.h"
 #include "planner/space.h"
 
-static void enter_micro_batch(struct spp_walk *walk, int micro) {
-  const struct spp_space *space = walk->space;
+static void set_micro_batch(const struct spp_walk *walk, int micro, struct spp_layout *layout) {
   int64_t micro_batch = walk->choices.micro_batches[micro];
   int64_t per_pass = spp_max64(1, spp_sat_mul(micro_batch, walk->cell->dp));
+  layout->micro_batch = micro_batch;
+  layout->grad_accum = spp_max64(1, walk->space->jobs[0].global_batch / per_pass);
+}
+
+static void enter_micro_batch(struct spp_walk *walk, int micro) {
   walk->micro = micro;
-  walk->layout.micro_batch = micro_batch;
-  walk->layout.grad_accum = spp_max64(1, space->jobs[0].global_batch / per_pass);
+  set_micro_batch(walk, micro, &walk->layout);
 }
 
 static void enter_variant(struct spp_walk *walk, int number) {
@@ -28,33 +31,81 @@ void spp_walk_begin(struct spp_walk *walk, const struct spp_space *space, const 
   walk->count = spp_choices_count(&walk->choices);
   walk->number = walk->ruled = walk->rule = -1;
   walk->micro = 0;
+  walk->judged = false;
+  for (int pipe = 0; pipe < walk->choices.pipe_count; pipe++)
+    walk->batches_judged[pipe] = false;
+}
+
+static int first_in(const struct spp_walk *walk, const struct spp_layout *layout,
+                    const struct spp_rule_list *list) {
+  return spp_rules_first_in(walk->job, layout, list->rules, list->count);
+}
+
+int spp_walk_cell_rule(struct spp_walk *walk) {
+  if (!walk->judged) walk->cell_rule = first_in(walk, &walk->layout, &walk->space->cell_rules);
+  walk->judged = true;
+  return walk->cell_rule;
+}
+
+int spp_walk_choice_rule(struct spp_walk *walk) {
+  if (spp_walk_cell_rule(walk) >= 0) return walk->cell_rule;
+  if (walk->ruled != walk->number) walk->rule = first_in(walk, &walk->layout, &walk->space->choice_rules);
+  walk->ruled = walk->number;
+  return walk->rule;
+}
+
+/* Of all micro-batches under one pipeline: nothing else matters to these rules. */
+static void judge_batches(struct spp_walk *walk, int pipe) {
+  struct spp_layout layout = walk->layout;
+  if (walk->batches_judged[pipe]) return;
+  layout.vpp = walk->choices.pipes[pipe].vpp;
+  layout.schedule = walk->choices.pipes[pipe].schedule;
+  walk->batches_judged[pipe] = true;
+  walk->legal_batches[pipe] = 0;
+  for (int micro = 0; micro < walk->choices.micro_batch_count; micro++) {
+    set_micro_batch(walk, micro, &layout);
+    int rule = first_in(walk, &layout, &walk->space->batch_rules);
+    walk->batch_rule[pipe][micro] = (int16_t)rule;
+    walk->legal_batches[pipe] = (int16_t)(walk->legal_batches[pipe] + (rule < 0));
+  }
+}
+
+int spp_walk_batch_rule(struct spp_walk *walk, int pipe, int micro) {
+  judge_batches(walk, pipe);
+  return walk->batch_rule[pipe][micro];
+}
+
+int spp_walk_legal_batches(struct spp_walk *walk) {
+  judge_batches(walk, walk->variant.pipe);
+  return walk->legal_batches[walk->variant.pipe];
 }
 
 int spp_walk_rule(struct spp_walk *walk) {
-  bool known = walk->ruled == walk->number;
-  if (known && walk->rule >= 0) return walk->rule;
-  if (known)
-    return spp_rules_first_in(walk->job, &walk->layout, walk->space->batch_rules,
-                              walk->space->batch_rule_count);
-  int rule = spp_rules_first(walk->job, &walk->layout);
-  if (rule >= 0 && (spp_rule_axes(rule) & SPP_AXIS_BATCH)) return rule;
-  walk->ruled = walk->number;
-  walk->rule = rule;
-  return rule;
+  int rule = spp_walk_choice_rule(walk);
+  return rule >= 0 ? rule : spp_walk_batch_rule(walk, walk->variant.pipe, walk->micro);
 }
 
-/* A number of layers counts per chunk where a stage has several (Megatron's block method), and with offload
- * there are simpler ways to save: neither is searched. */
-static bool beyond_layers(const struct spp_choices *choices, const struct spp_variant *variant) {
-  return choices->pipes[variant->pipe].vpp > 1 || choices->offloads[variant->offload] != SPP_OFFLOAD_NONE;
-}
-
-bool spp_walk_refused(const struct spp_walk *walk) {
-  return walk->ruled == walk->number && walk->rule >= 0;
+/* Of chunks of one layer, all or none are recomputed. */
+static bool beyond_layers(const struct spp_walk *walk, const struct spp_variant *variant) {
+  int64_t chunks = walk->cell->pp * walk->choices.pipes[variant->pipe].vpp;
+  return walk->choices.by_layers[variant->recompute] && walk->space->jobs[0].arch->layers < 2 * chunks;
 }
 
 void spp_walk_skip(struct spp_walk *walk) {
   walk->micro = walk->choices.micro_batch_count - 1;
+}
+
+int64_t spp_walk_layouts(const struct spp_walk *walk) {
+  const struct spp_choices *c = &walk->choices;
+  struct spp_variant v = {0, 0, 0, 0, 0, 0};
+  int64_t shardings = 0, inner = 0;
+  for (v.sharding = 0; v.sharding < c->sharding_count; v.sharding++)
+    shardings += !spp_choices_redundant(c, &v);
+  for (v.offload = 0; v.offload < c->offload_count; v.offload++)
+    for (v.pipe = 0; v.pipe < c->pipe_count; v.pipe++)
+      for (v.recompute = 0; v.recompute < c->recompute_count; v.recompute++)
+        inner += !beyond_layers(walk, &v);
+  return c->megatron_sp_count * shardings * inner * c->loss_count * c->micro_batch_count;
 }
 
 bool spp_walk_next(struct spp_walk *walk) {
@@ -65,7 +116,7 @@ bool spp_walk_next(struct spp_walk *walk) {
   for (int number = walk->number + 1; number < walk->count; number++) {
     struct spp_variant variant = spp_choices_variant(&walk->choices, number);
     if (spp_choices_redundant(&walk->choices, &variant)) continue;
-    if (walk->choices.by_layers[variant.recompute] && beyond_layers(&walk->choices, &variant)) continue;
+    if (beyond_layers(walk, &variant)) continue;
     enter_variant(walk, number);
     return true;
   }
@@ -81,7 +132,7 @@ bool spp_layout_likely(const struct spp_job *job, const struct spp_layout *layou
   struct spp_memory memory;
   spp_geometry_resolve(job, layout, &geometry);
   spp_memory_predict(job, layout, &geometry, NULL, &memory);
-  return memory.fits && memory.fit_probability >= likely;
+  return memory.fits && memory.host_fits && memory.fit_probability >= likely;
 }
 
 /* Layers of the fullest stage. */
@@ -97,34 +148,29 @@ static int64_t most_layers(const struct spp_job *job, const struct spp_layout *l
   return most;
 }
 
-int64_t spp_fewest_enough(int64_t most, bool (*enough)(void *context, int64_t layers), void *context) {
-  int64_t low = 0, high = most - 1; /* high is enough, low is not */
-  if (high < 1 || !enough(context, high)) return 0;
-  while (high - low > 1) {
-    int64_t middle = low + (high - low) / 2;
-    if (enough(context, middle))
-      high = middle;
-    else
-      low = middle;
-  }
-  return high;
-}
-
 struct likelihood {
   const struct spp_job *job;
   struct spp_layout layout;
   double likely;
 };
 
-static bool likely_with(void *context, int64_t layers) {
-  struct likelihood *l = context;
+static bool likely_with(struct likelihood *l, int64_t layers) {
   l->layout.recompute_layers = layers;
   return spp_layout_likely(l->job, &l->layout, l->likely);
 }
 
 int64_t spp_fewest_layers(const struct spp_job *job, const struct spp_layout *layout, double likely) {
   struct likelihood l = {job, *layout, likely};
-  return spp_fewest_enough(most_layers(job, layout), likely_with, &l);
+  int64_t chunks = layout->vpp, low = 0, high = spp_ceil_div(most_layers(job, layout), chunks) - 1;
+  if (high < 1 || !likely_with(&l, high * chunks)) return 0;
+  while (high - low > 1) { /* high is enough, low is not */
+    int64_t middle = low + (high - low) / 2;
+    if (likely_with(&l, middle * chunks))
+      high = middle;
+    else
+      low = middle;
+  }
+  return high * chunks;
 }
 
 void spp_walk_seek(struct spp_walk *walk, int number, int micro) {

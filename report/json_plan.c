@@ -7,6 +7,7 @@ const char *spp_find_name(enum spp_find what) {
   case SPP_FIND_MAX_SEQ: return "max-seq";
   case SPP_FIND_MIN_GPUS: return "min-gpus";
   case SPP_FIND_MAX_BATCH: return "max-batch";
+  case SPP_FIND_PARETO: return "pareto";
   }
   return "?";
 }
@@ -83,6 +84,20 @@ static void nearest(struct spp_jo *jo, const struct spp_report *report,
   spp_jo_end(jo);
 }
 
+/* What a plan of the front is not beaten in by any other at once. */
+static void front_of(struct spp_jo *jo, const struct spp_plan_report *answer) {
+  bool pooled = answer->machines || (answer->find && answer->find->what == SPP_FIND_PARETO), priced = pooled;
+  const struct spp_search_result *search = answer->search;
+  for (int i = 0; i < search->pareto_count; i++)
+    priced &= search->plans[search->pareto[i]].prediction.time.usd_per_million_tokens > 0;
+  spp_jo_arr(jo, "pareto_over");
+  spp_jo_str(jo, NULL, "step_s");
+  spp_jo_str(jo, NULL, "device_bytes");
+  if (pooled) spp_jo_str(jo, NULL, "gpus");
+  if (priced) spp_jo_str(jo, NULL, "usd_per_million_tokens");
+  spp_jo_end(jo);
+}
+
 /* The fastest plan that the ranking passes over, and what it would gain at which odds. */
 static void riskier(struct spp_jo *jo, const struct spp_plan_report *answer) {
   const struct spp_search_result *search = answer->search;
@@ -137,7 +152,7 @@ static void machines(struct spp_jo *jo, const struct spp_plan_report *answer) {
       spp_jo_i64(jo, "plan", machine->best);
     else
       spp_jo_null(jo, "plan");
-    if (answer->find)
+    if (answer->find && answer->find->what != SPP_FIND_PARETO)
       spp_jo_i64(jo, "value", machine->value);
     else
       spp_jo_null(jo, "value");
@@ -168,6 +183,7 @@ void spp_json_plan(const struct spp_report *report, const struct spp_plan_report
   for (int i = 0; i < search->pareto_count; i++)
     spp_jo_i64(&jo, NULL, search->pareto[i]);
   spp_jo_end(&jo);
+  front_of(&jo, answer);
   riskier(&jo, answer);
   rejected(&jo, search);
   nearest(&jo, report, search);

@@ -21,7 +21,7 @@ static void found_line(const struct spp_find_result *find, const struct spp_text
   static const char *const what[] = {"longest sequence", "fewest GPUs", "largest batch"};
   char value[32];
   struct spp_para para;
-  if (!find) return;
+  if (!find || find->what == SPP_FIND_PARETO) return;
   spp_para_begin(&para, style, "found", out);
   spp_para_item(&para, SPP_TONE_GOOD, "%s %s%s", what[find->what], spp_int_print(find->value, value),
                 find->what == SPP_FIND_MAX_SEQ ? " tokens" : "");
@@ -157,7 +157,8 @@ static void trade_line(const struct spp_search_result *search, const struct spp_
     const struct spp_plan *plan = &search->plans[search->pareto[i]];
     double bytes = (double)plan->prediction.memory.device_bytes;
     double ratio = plan->prediction.time.tokens_per_s_per_gpu / best->prediction.time.tokens_per_s_per_gpu;
-    if (bytes > 0.75 * last_bytes) continue;
+    bool same = plan->job.gpu == best->job.gpu && plan->job.gpus == best->job.gpus;
+    if (!same || bytes > 0.75 * last_bytes) continue;
     if (!any) spp_para_begin(&para, style, "smaller", out);
     spp_para_item(&para, SPP_TONE_PLAIN, any ? "%s at %s GiB" : "speed %s at %s GiB",
                   spp_text_signed_percent(ratio, change),
@@ -220,6 +221,7 @@ static void machines_line(const struct spp_plan_report *answer, const struct spp
   const struct spp_machines_result *machines = answer->machines;
   char rate[32], change[32], usd[32], value[32];
   struct spp_para para;
+  bool valued = answer->find && answer->find->what != SPP_FIND_PARETO;
   if (!machines) return;
   spp_para_begin(&para, style, "gpus", out);
   for (int i = 0; i < machines->count; i++) {
@@ -231,8 +233,8 @@ static void machines_line(const struct spp_plan_report *answer, const struct spp
     }
     const struct spp_time *time = &answer->search->plans[own->best].prediction.time,
                           *best = &answer->search->plans[0].prediction.time;
-    spp_para_item(&para, SPP_TONE_PLAIN, "%s%s%s", own->gpu->name, answer->find ? ": " : "",
-                  answer->find ? spp_int_print(own->value, value) : "");
+    spp_para_item(&para, SPP_TONE_PLAIN, "%s%s%s", own->gpu->name, valued ? ": " : "",
+                  valued ? spp_int_print(own->value, value) : "");
     spp_para_item(&para, SPP_TONE_PLAIN, "%s tok/s in all%s%s%s", spp_text_rate(time->tokens_per_s, rate),
                   i ? " (" : "",
                   i ? spp_text_signed_percent(time->tokens_per_s / best->tokens_per_s, change) : "",
@@ -276,7 +278,10 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   others_line(answer, style, out);
   trade_line(answer->search, style, out);
   spp_text_assumed(report, plan, style, out);
-  next_plans(answer, style, out);
+  if (answer->find && answer->find->what == SPP_FIND_PARETO)
+    spp_text_front(answer, style, out);
+  else
+    next_plans(answer, style, out);
   spp_str_addc(out, '\n');
   if (style->verbose) rejections(answer, style, out);
   searched(answer->search, style, out);

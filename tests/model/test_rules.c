@@ -78,6 +78,8 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
     l->recompute = SPP_RECOMPUTE_FULL, l->recompute = SPP_RECOMPUTE_NONE)                                    \
   X("recompute-unit", l->recompute = SPP_RECOMPUTE_NONE;                                                     \
     l->recompute_unit = 2, l->recompute = SPP_RECOMPUTE_FULL; l->recompute_unit = 2)                         \
+  X("recompute-chunks", l->recompute = SPP_RECOMPUTE_FULL; l->pp = 2; l->vpp = 2; l->recompute_layers = 3,   \
+    l->recompute = SPP_RECOMPUTE_FULL; l->pp = 2; l->vpp = 2; l->recompute_layers = 4)                       \
   X("offload-support", f->offloads[SPP_OFFLOAD_OPTIMIZER] = false;                                           \
     l->offload = SPP_OFFLOAD_OPTIMIZER, l->offload = SPP_OFFLOAD_NONE)                                       \
   X("batch-divides", l->micro_batch = 3, j->global_batch = 24; l->micro_batch = 3)                           \

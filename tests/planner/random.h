@@ -11,7 +11,7 @@ static uint64_t next_random(void) { /* SplitMix64 */
   z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
   return z ^ z >> 31;
 }
-static int64_t pick(const int64_t *values, int count) {
+__attribute__((unused)) static int64_t pick(const int64_t *values, int count) {
   return values[next_random() % (uint64_t)count];
 }
 

@@ -1,7 +1,7 @@
 /* The bounds that pruning rests on hold for every layout that is predicted: the judge is spp_predict(). */
 #include "planner/bound.h"
 
-#include "model/predict.h"
+#include "model/evaluator.h"
 #include "planner/space.h"
 #include "tests/planner/jobs.h"
 #include "tests/planner/random.h"
@@ -29,8 +29,26 @@ static int64_t needed(const struct spp_memory *m) {
   return m->device_bytes - m->reclaimable_bytes;
 }
 
-static void expect_bounded(const struct spp_bound *bound, const struct spp_job *job,
-                           const struct spp_layout *layout) {
+/* What layers and pipeline need by themselves with nothing recomputed: no recompute, offload or number of
+ * replicas makes a step of the same sharding stage faster than that. */
+static double floor_s(struct spp_evaluator *evaluator, const struct spp_job *job,
+                      const struct spp_layout *layout) {
+  struct spp_layout least = *layout;
+  const struct spp_pipe pipe = {layout->vpp, layout->first_stage_layers, layout->last_stage_layers,
+                                layout->schedule};
+  const struct spp_evaluator_shape shape = {1, 1, 1, 1, &pipe};
+  const struct spp_evaluator_place place = {0, 0, 0, 0};
+  least.recompute = SPP_RECOMPUTE_NONE;
+  least.recompute_modules = 0;
+  least.recompute_layers = SPP_UNSET;
+  least.offload = SPP_OFFLOAD_NONE;
+  least.dp_replicate = 1;
+  assert_true(spp_evaluator_begin(evaluator, &shape, job, &least));
+  return spp_evaluator_least_s(evaluator, job, &least, &place);
+}
+
+static void expect_bounded(struct spp_evaluator *evaluator, const struct spp_bound *bound,
+                           const struct spp_job *job, const struct spp_layout *layout) {
   struct spp_prediction p;
   char text[256];
   spp_predict(job, layout, NULL, &p);
@@ -41,6 +59,7 @@ static void expect_bounded(const struct spp_bound *bound, const struct spp_job *
               (int)layout->schedule, (int)layout->offload, least_s, p.time.step_s, (long long)least_bytes,
               (long long)needed(&p.memory));
   expect_true(least_s > 0 && least_s <= p.time.step_s);
+  expect_true(floor_s(evaluator, job, layout) + spp_bound_host_s(bound, layout) <= p.time.step_s);
   expect_true(least_bytes <= needed(&p.memory));
   if (layout->offload == SPP_OFFLOAD_NONE) return;
   struct spp_layout plain = *layout;
@@ -52,8 +71,10 @@ static void expect_bounded(const struct spp_bound *bound, const struct spp_job *
 }
 
 static void no_prediction_falls_below_its_bounds(void **state) {
+  struct spp_evaluator *evaluator = spp_evaluator_create();
   int64_t asked = 0;
   (void)state;
+  assert_non_null(evaluator);
   random_state = 20261201;
   for (int i = 0; i < 1000; i++) {
     struct spp_search_options options;
@@ -70,12 +91,13 @@ static void no_prediction_falls_below_its_bounds(void **state) {
       spp_walk_begin(&walk, &space, &space.cells[next_random() % (uint64_t)space.cell_count]);
       while (spp_walk_next(&walk)) {
         if (next_random() % 16 || spp_rules_first(walk.job, &walk.layout) >= 0) continue;
-        expect_bounded(&bound, walk.job, &walk.layout);
+        expect_bounded(evaluator, &bound, walk.job, &walk.layout);
         asked++;
       }
     }
     spp_space_free(&space);
   }
+  spp_evaluator_free(evaluator);
   expect_note("%lld layouts", (long long)asked);
   expect_true(asked > 30000);
   expect_note("%s", "");

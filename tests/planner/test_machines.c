@@ -6,7 +6,7 @@ static int list_machines(const char *const *gpus, int count, struct spp_machine 
   for (int i = 0; i < count; i++) {
     struct spp_job_spec spec;
     jobs_spec("qwen2.5-7b", gpus[i], 8, 32768, &spec);
-    machines[i] = (struct spp_machine){spec.gpu, spec.cluster, spec.calib, -1};
+    machines[i] = (struct spp_machine){spec.gpu, spec.cluster, spec.calib, -1, 0};
   }
   return count;
 }
@@ -194,6 +194,68 @@ static void an_order_of_names_changes_nothing(void **state) {
   spp_search_free(&b.found.search);
 }
 
+static bool as_good(const struct spp_plan *a, const struct spp_plan *b) {
+  const struct spp_prediction *p = &a->prediction, *q = &b->prediction;
+  return p->time.step_s <= q->time.step_s && p->memory.device_bytes <= q->memory.device_bytes &&
+         a->job.gpus <= b->job.gpus && p->time.usd_per_million_tokens <= q->time.usd_per_million_tokens;
+}
+
+/* Against every layout of every framework on that many GPUs of that type, exhaustively: none that is likely
+ * to fit is better in one figure and as good in all. */
+static void expect_unbeaten(const struct spp_search_options *options, const struct spp_machine *machine,
+                            int64_t gpus, const struct spp_search_result *found) {
+  struct spp_search_options own = *options;
+  struct spp_search_result alone;
+  struct spp_diag diag;
+  own.spec.gpu = machine->gpu;
+  own.spec.cluster = machine->cluster;
+  own.spec.calib = machine->calib;
+  own.spec.gpus = gpus;
+  own.front = 64;
+  own.exhaustive = true;
+  enum spp_status status = spp_search(&own, &alone, &diag);
+  if (status == SPP_ERR_NOFIT) spp_search_free(&alone);
+  if (status != SPP_OK) return;
+  for (int i = 0; i < found->pareto_count; i++)
+    for (int j = 0; j < alone.count; j++) {
+      const struct spp_plan *member = &found->plans[found->pareto[i]], *other = &alone.plans[j];
+      if (spp_plan_risky(options, &other->prediction.memory)) continue;
+      expect_false(as_good(other, member) && !as_good(member, other));
+    }
+  spp_search_free(&alone);
+}
+
+static void the_pareto_front_trades_time_memory_gpus_and_cost(void **state) {
+  static const char *const gpus[] = {"h100-80gb", "a100-80gb"};
+  struct spp_machine machines[2];
+  struct spp_search_options options;
+  struct spp_machines_result result;
+  struct spp_diag diag;
+  bool fewer = false;
+  (void)state;
+  jobs_options("qwen2.5-1.5b", "h100-80gb", 4, 16384, &options);
+  options.spec.global_batch = 4;
+  options.min_fit = 0.8;
+  list_machines(gpus, 2, machines);
+  expect_status(spp_search_machines(&options, machines, 2, SPP_FIND_PARETO, &result, &diag), SPP_OK, &diag);
+  const struct spp_search_result *found = &result.found.search;
+  expect_i64(result.found.value, found->pareto_count);
+  expect_true(found->pareto_count > 4);
+  for (int i = 0; i < found->pareto_count; i++) {
+    const struct spp_plan *plan = &found->plans[found->pareto[i]];
+    expect_false(spp_plan_risky(&options, &plan->prediction.memory));
+    expect_i64(plan->job.global_batch, 4);
+    fewer |= plan->job.gpus < 4;
+    if (i > 0)
+      expect_true(plan->prediction.time.step_s >= found->plans[found->pareto[i - 1]].prediction.time.step_s);
+  }
+  expect_true(fewer);
+  for (int m = 0; m < 2; m++)
+    for (int64_t n = 1; n <= 4; n++)
+      expect_unbeaten(&options, &machines[m], n, found);
+  spp_search_free(&result.found.search);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_type_answers_as_if_asked_alone),
@@ -203,6 +265,7 @@ int main(void) {
       cmocka_unit_test(a_type_that_is_too_small_does_not_stop_the_others),
       cmocka_unit_test(where_nothing_fits_the_nearest_of_all_is_shown),
       cmocka_unit_test(an_order_of_names_changes_nothing),
+      cmocka_unit_test(the_pareto_front_trades_time_memory_gpus_and_cost),
   };
   return cmocka_run_group_tests(tests, jobs_setup, jobs_teardown) != 0;
 }

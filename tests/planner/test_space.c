@@ -56,7 +56,9 @@ static void each_layout_is_listed_once(void **state) {
       spp_walk_begin(&walk, &space, &space.cells[c]);
       spp_walk_begin(&again, &space, &space.cells[c]);
       int first = count;
+      int64_t walked = 0, all = spp_walk_layouts(&walk);
       while (spp_walk_next(&walk)) {
+        walked++;
         expect_i64(spp_layout_world(&walk.layout), 4);
         spp_walk_seek(&again, walk.number, walk.micro);
         expect_true(same_layout(&again.layout, &walk.layout) && again.job == walk.job);
@@ -64,6 +66,7 @@ static void each_layout_is_listed_once(void **state) {
           expect_false(same_layout(&seen[i].layout, &walk.layout) && seen[i].loss == walk.job->loss);
         if (count < MAX) seen[count++] = (struct seen){walk.layout, walk.job->loss};
       }
+      expect_i64(walked, all);
       for (int other = 0; other < c; other++)
         expect_false(same_cell(&space.cells[c], &space.cells[other]));
     }
