@@ -94,6 +94,7 @@ static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framewo
                                            .layout = layout,
                                            .seq_tokens = spec->seq_tokens,
                                            .dtype = job.dtype,
+                                           .expert_capacity = job.expert_capacity,
                                            .contiguous = job.ring_order == SPP_RING_CONTIGUOUS,
                                            .doc_lengths = spec->documents.lengths,
                                            .doc_count = spec->documents.count};

@@ -8,6 +8,9 @@
 #include "cli/setup.h"
 #include "model/job.h"
 
+static bool has_capacity(const struct spp_job *job) {
+  return job->expert_capacity > 0;
+}
 static bool is_quantised(const struct spp_job *job) {
   return job->method == SPP_METHOD_QLORA;
 }
@@ -42,6 +45,7 @@ static const struct resolved {
     FIELD("kernels", AS_INT, kernels, true),
     FIELD("ring-impl", AS_INT, ring_impl, true),
     FIELD("ring-order", AS_INT, ring_order, true),
+    FIELD_IF(has_capacity, "moe-capacity", AS_REAL, expert_capacity, false),
     FIELD("loss", AS_INT, loss, true),
     FIELD("loss-chunk", AS_I64, loss_chunk_tokens, true),
     FIELD_IF(spp_job_has_adapters, "lora-rank", AS_I64, lora_rank, false),

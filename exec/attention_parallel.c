@@ -96,6 +96,8 @@ static struct spp_attn_shape shape_of(const struct spp_attention *a, const struc
                                  .head_dim = a->head_dim,
                                  .scale = 1.0F / sqrtf((float)a->head_dim),
                                  .mask = {.kind = SPP_MASK_CAUSAL,
+                                          .window_tokens = a->window_tokens,
+                                          .window_chunked = a->window_chunked,
                                           .q = a->positions[me(a)],
                                           .kv = block->positions,
                                           .cu_seqlens = a->cu_seqlens,

@@ -21,6 +21,8 @@
 struct spp_attention {
   /* the caller's */
   struct spp_sequence_cut cut;
+  int64_t window_tokens; /* of the layer at work: kernels/mask.h; 0: none */
+  bool window_chunked;
   bool gathers;                      /* the ring part gathers K and V instead of passing them round */
   enum spp_storage store;            /* of q, k, v, the result and their gradients */
   int64_t heads, kv_heads, head_dim; /* of this tensor-parallel rank, before Ulysses */

@@ -63,7 +63,11 @@ enum spp_status spp_batch_open(struct spp_engine *e) {
   SPP_TRY(take(e, sizeof(int64_t), &data[0]));
   for (int i = 1; i < 5; i++)
     SPP_TRY(take(e, sizeof(int32_t), &data[i]));
-  *b = (struct spp_batch){data[0], data[1], data[2], data[3], data[4]};
+  *b = (struct spp_batch){.positions = data[0],
+                          .ids = data[1],
+                          .targets = data[2],
+                          .token_weights = data[3],
+                          .losses = data[4]};
   SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->cos));
   SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->sin));
   SPP_TRY(pack(e));
@@ -102,6 +106,7 @@ void spp_batch_fill(struct spp_engine *e, int64_t micro_batch) {
   const struct spp_sequence_cut *cut = &e->attention.cut;
   struct spp_batch *b = &e->batch;
   int64_t first = (micro_batch * g->dp + e->groups.dp_rank) * g->sequences, document = 0;
+  b->first_sequence = first;
   mark_documents(e, first);
   spp_sequence_positions(cut, e->groups.ulysses_rank, e->groups.ring_rank, b->positions);
   for (int64_t t = 0; t < g->tokens; t++) {

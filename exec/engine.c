@@ -28,6 +28,8 @@ static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) 
     return refuse(diag, "experts cut by tensor parallelism", "use expert parallelism and --etp 1");
   if (a->experts > 0 && l->tp > 1 && !l->megatron_sp)
     return refuse(diag, "experts under TP without Megatron SP", "add --megatron-sp");
+  if (a->shared_experts > 0 && l->tp > 1)
+    return refuse(diag, "shared experts under tensor parallelism", "use --tp 1");
   if (a->experts > 0 && spp_engine_drops(e, SPP_RC_MLP))
     return refuse(diag, "selective recompute of experts", "choose from core_attn, layernorm");
   if (e->plan->job.documents.count > 0 && !e->plan->job.packing)
@@ -104,6 +106,11 @@ static enum spp_status open_attention(struct spp_engine *e) {
                                         .ulysses = &e->groups.ulysses,
                                         .ring = &e->groups.ring};
   return spp_attention_open(&e->attention, e->rank->diag);
+}
+
+void spp_engine_turn_to(struct spp_engine *e, const struct spp_unit *unit) {
+  e->attention.window_tokens = unit->kind->window_tokens;
+  e->attention.window_chunked = unit->kind->window_chunked;
 }
 
 static enum spp_status open_parts(struct spp_engine *e) {

@@ -54,12 +54,15 @@ struct spp_layer_kept {
   float *router_logits, *router_probs; /* [stream][experts]; NULL without experts */
   float *routing;                      /* [routed rows]: the router's weights of them */
   void *expert_input;                  /* [routed rows][hidden] */
+  void *shared_gate_up, *shared_product,
+      *shared_out; /* of the shared expert; its output where a gate scales it */
 };
 
 struct spp_batch {    /* of one micro-batch, [tokens] */
   int64_t *positions; /* within the document */
   int32_t *ids, *targets;
   float *token_weights, *losses;
+  int64_t first_sequence; /* of the step */
 };
 
 /* Documents packed into sequences; sequence q of a step holds those of q % count. */
@@ -71,6 +74,14 @@ struct spp_packs {
 };
 
 enum { SPP_ENGINE_MAX_EXPERTS = 512 };
+
+/* The experts that each token chose, [steps][layers][sequences of a step][tokens][k]. Scores that are all but
+ * equal fall either way where sums are taken in another order: a run that is compared with another follows its
+ * choices, and the largest difference of scores that it so passed over, over the larger of the two, is `passed`. */
+struct spp_routes {
+  int64_t layers, sequences, tokens, top_k;
+  int16_t *chosen;
+};
 
 #define SPP_ENGINE_EPS 1e-6F /* of every RMSNorm: rms_norm_eps of the Qwen2.5 config.json files */
 
@@ -91,6 +102,9 @@ struct spp_engine {
   struct spp_layer_kept *kept; /* [micro-batches in flight][layers of the stage] */
   int64_t step;
   double loss; /* of this rank's tokens, this step */
+  struct spp_routes *routes; /* NULL: none */
+  bool follows;              /* them, or writes them */
+  double passed;
 };
 
 /* SPP_ERR_ABSENT: an architecture or a combination the engine does not have. */
@@ -142,6 +156,10 @@ static inline bool spp_use_has(const struct spp_unit_use *u, enum spp_slot slot)
   return u->unit->held[slot].weight != NULL;
 }
 
+static inline bool spp_use_has_experts(const struct spp_unit_use *u) {
+  return spp_use_has(u, SPP_SLOT_ROUTER);
+}
+
 /* Does selective recompute drop what this module keeps (SPP_RC_*)? */
 static inline bool spp_engine_drops(const struct spp_engine *e, unsigned module) {
   const struct spp_layout *l = &e->plan->layout;
@@ -188,8 +206,17 @@ enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_
                                     struct spp_layer_kept *kept, void **out);
 enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit_use *use,
                                      struct spp_layer_kept *kept, const void *dy, void **dx);
-/* SPP_ERR_USAGE: tokens that do not spread evenly over the experts. */
+/* SPP_ERR_USAGE: tokens that do not spread evenly over the experts, or do not fill their room. */
 enum spp_status spp_experts_check(const struct spp_engine *e, struct spp_diag *diag);
+
+/* The shared expert, which all tokens visit: its output is added to `sums`, the gradient of its input to dx.
+ */
+enum spp_status spp_shared_expert_forward(struct spp_engine *e, const struct spp_unit_use *use,
+                                          struct spp_layer_kept *kept, void *sums);
+enum spp_status spp_shared_expert_backward(struct spp_engine *e, const struct spp_unit_use *use,
+                                           struct spp_layer_kept *kept, const void *dy, void *dx);
+/* Attention of a layer's own kind, before it is used. */
+void spp_engine_turn_to(struct spp_engine *e, const struct spp_unit *unit);
 
 /* Frees what was kept but the input. */
 void spp_layer_release(struct spp_engine *e, struct spp_layer_kept *kept);

@@ -1,15 +1,10 @@
-/* A mixture of experts in place of the MLP: softmax router, tokens sent to the ranks that have their experts
- * and back by all-to-all, routing weights applied inside the activation, nothing dropped (NVIDIA/Megatron-LM
- * megatron/core/transformer/moe/router.py, token_dispatcher.py, experts.py).
- *
- * Which experts a token visits is fixed by its position, so that each gets as many tokens from each rank:
- * expert (position * k + i) mod E for i < k. The router's probabilities of those experts, made to sum to 1
- * where there are several, weigh their outputs and carry its gradient. A run that chose the k largest could
- * be compared with one rank too, but not with a prediction, which knows no data (Megatron-LM:
- * --moe-router-force-load-balancing). */
+/* A mixture of experts in place of the MLP: a router, tokens sent to the ranks that have their experts and
+ * back by all-to-all, routing weights applied inside the activation (NVIDIA/Megatron-LM
+ * megatron/core/transformer/moe/router.py, token_dispatcher.py, experts.py). How many rows an expert gets
+ * does not depend on data, so that memory and messages can be predicted: exec/expert_choice.c. */
 #include <string.h>
 
-#include "exec/engine.h"
+#include "exec/expert_choice.h"
 #include "exec/try.h"
 #include "kernels/router.h"
 
@@ -21,6 +16,7 @@ struct experts {
   const struct spp_unit_use *use;
   enum spp_pass pass;
   struct spp_layer_kept *kept;
+  struct spp_expert_choice choice;
   int64_t tokens, experts, top_k, hidden, ffn;
   int64_t rows;  /* routed: sent, and received */
   int64_t ranks; /* that share the experts */
@@ -40,36 +36,9 @@ static struct experts experts_of(struct spp_engine *e, const struct spp_unit_use
                           .top_k = a->experts_per_token,
                           .hidden = a->hidden,
                           .ffn = a->expert_ffn,
-                          .rows = e->g->stream_tokens * a->experts_per_token,
+                          .rows = spp_routed_rows(&e->plan->job, e->g),
                           .ranks = e->g->ep,
                           .local = a->experts / e->g->ep};
-}
-
-/* Expert i of a token of this rank's stream. */
-static int64_t expert_of(const struct spp_engine *e, int64_t token, int64_t i) {
-  const struct spp_sequence_cut *cut = &e->attention.cut;
-  int64_t first = e->plan->layout.megatron_sp ? e->groups.tp_rank * e->g->stream_tokens : 0;
-  int64_t place =
-      spp_sequence_position(cut, e->groups.ulysses_rank, e->groups.ring_rank, first + token) % cut->tokens;
-  return (place * e->arch->experts_per_token + i) % e->arch->experts;
-}
-
-enum spp_status spp_experts_check(const struct spp_engine *e, struct spp_diag *diag) {
-  int64_t counts[SPP_ENGINE_MAX_EXPERTS] = {0}, experts = e->arch->experts,
-          top_k = e->arch->experts_per_token;
-  if (experts > SPP_ENGINE_MAX_EXPERTS || top_k > SPP_ROUTER_MAX_TOP_K)
-    return spp_diag_set(diag, SPP_ERR_ABSENT, NULL, "choose a smaller model",
-                        "the engine cannot run more than %d experts", SPP_ENGINE_MAX_EXPERTS);
-  for (int64_t t = 0; t < e->g->stream_tokens; t++)
-    for (int64_t i = 0; i < top_k; i++)
-      counts[expert_of(e, t, i)]++;
-  for (int64_t x = 0; x < experts; x++)
-    if (counts[x] * experts != e->g->stream_tokens * top_k)
-      return spp_diag_set(diag, SPP_ERR_USAGE, "--seq",
-                          "choose a length that splits into multiples of experts / k",
-                          "the %lld tokens of a rank do not spread evenly over %lld experts, %lld each",
-                          (long long)e->g->stream_tokens, (long long)experts, (long long)top_k);
-  return SPP_OK;
 }
 
 static enum spp_status block(const struct experts *x, enum spp_part part, const char *name, int64_t elements,
@@ -84,17 +53,12 @@ static void drop(const struct experts *x, void *data) {
   spp_heap_free(&x->e->rank->heap, data);
 }
 
-/* The row, among those sent, of each choice of each token: expert after expert, tokens in order. */
-typedef void choice_visit(void *context, int64_t token, int64_t choice, int64_t expert, int64_t row);
+/* The row, among those sent, of each choice of each token; -1: none. */
+typedef void choice_visit(void *context, int64_t token, int64_t choice, int64_t row);
 static void visit_choices(const struct experts *x, choice_visit *visit, void *context) {
-  int64_t next[SPP_ENGINE_MAX_EXPERTS], each = x->rows / x->experts;
-  for (int64_t i = 0; i < x->experts; i++)
-    next[i] = i * each;
   for (int64_t t = 0; t < x->tokens; t++)
-    for (int64_t i = 0; i < x->top_k; i++) {
-      int64_t expert = expert_of(x->e, t, i);
-      visit(context, t, i, expert, next[expert]++);
-    }
+    for (int64_t i = 0; i < x->top_k; i++)
+      visit(context, t, i, x->choice.rows[t * x->top_k + i]);
 }
 
 /* Rows of `width` elements of a storage between ranks: sent as [expert], received as [rank][local expert] and
@@ -163,17 +127,19 @@ struct spread {
 static size_t hidden_bytes(const struct experts *x) {
   return (size_t)(x->hidden * spp_storage_bytes(x->e->store));
 }
-static void copy_token(void *context, int64_t token, int64_t choice, int64_t expert, int64_t row) {
+static void copy_token(void *context, int64_t token, int64_t choice, int64_t row) {
   const struct spread *s = context;
-  (void)choice, (void)expert;
+  (void)choice;
+  if (row < 0) return;
   memcpy(spp_engine_at(s->x->e, s->rows, row * s->x->hidden),
          spp_at_const(s->tokens, s->x->e->store, token * s->x->hidden), hidden_bytes(s->x));
 }
-static void add_row(void *context, int64_t token, int64_t choice, int64_t expert, int64_t row) {
+static void add_row(void *context, int64_t token, int64_t choice, int64_t row) {
   const struct spread *s = context;
   void *sum = spp_engine_at(s->x->e, s->sums, token * s->x->hidden);
+  if (choice == 0 && row < 0) memset(sum, 0, hidden_bytes(s->x));
+  if (row < 0) return;
   const void *from = spp_engine_at(s->x->e, s->rows, row * s->x->hidden);
-  (void)expert;
   if (choice == 0)
     memcpy(sum, from, hidden_bytes(s->x));
   else
@@ -184,6 +150,7 @@ static void add_row(void *context, int64_t token, int64_t choice, int64_t expert
 static enum spp_status dispatch(const struct experts *x, const char *what, const void *tokens, void **rows) {
   const struct exchange c = rows_of(x, what);
   SPP_TRY(block(x, work_part, "routed rows", x->rows * x->hidden, rows));
+  if (x->choice.leaves_room) memset(*rows, 0, (size_t)x->rows * hidden_bytes(x));
   visit_choices(x, copy_token, &(struct spread){.x = x, .tokens = tokens, .rows = *rows});
   return to_experts(x, &c, rows);
 }
@@ -199,19 +166,33 @@ static enum spp_status combine(const struct experts *x, const char *what, void *
   return SPP_OK;
 }
 
-/* What a token's weights are divided by: the sum of its experts' probabilities, which a single one is not
- * (or its weight would be 1 and no router trained). */
+static struct spp_router router_of(const struct experts *x) {
+  const struct spp_arch *a = x->e->arch;
+  return (struct spp_router){.tokens = x->tokens,
+                             .experts = x->experts,
+                             .top_k = x->top_k,
+                             .normalise = x->top_k > 1 && a->router_normalise,
+                             .sigmoid = a->router_sigmoid,
+                             .probs = x->kept->router_probs,
+                             .chosen = x->choice.experts};
+}
+
+/* What a token's weights are divided by: the sum of its experts' probabilities where they are made to sum to
+ * 1; that of a single one is not, or its weight would be 1 and no router trained. */
 static float chosen_sum(const struct experts *x, int64_t token) {
+  const int32_t *chosen = x->choice.experts + token * x->top_k;
   float sum = 0;
-  if (x->top_k == 1) return 1;
   for (int64_t i = 0; i < x->top_k; i++)
-    sum += x->kept->router_probs[token * x->experts + expert_of(x->e, token, i)];
+    sum += x->kept->router_probs[token * x->experts + chosen[i]];
   return sum;
 }
-static void weigh(void *context, int64_t token, int64_t choice, int64_t expert, int64_t row) {
+static void weigh(void *context, int64_t token, int64_t choice, int64_t row) {
   const struct spread *s = context;
-  (void)choice;
-  s->weights[row] = s->x->kept->router_probs[token * s->x->experts + expert] / chosen_sum(s->x, token);
+  const struct experts *x = s->x;
+  if (row < 0) return;
+  int32_t expert = x->choice.experts[token * x->top_k + choice];
+  s->weights[row] = x->kept->router_probs[token * x->experts + expert] /
+                    (router_of(x).normalise ? chosen_sum(x, token) : 1.0F);
 }
 
 /* Probabilities of all experts; the weights of the chosen ones go where the tokens go. */
@@ -223,8 +204,12 @@ static enum spp_status route(struct experts *x, const void *input) {
   SPP_TRY(spp_linear_forward(x->e->rank, x->tokens, x->hidden, x->experts,
                              (struct spp_linear_storage){x->e->store, SPP_STORE_F32}, input,
                              spp_use_weight(x->use, SPP_SLOT_ROUTER), k->router_logits));
-  x->ops->softmax(x->tokens, x->experts, k->router_logits, k->router_probs);
+  struct spp_router router = router_of(x);
+  router.logits = k->router_logits;
+  spp_router_probabilities(x->e->rank->kernels, &router);
+  SPP_TRY(spp_expert_choice_open(x->e, x->use->unit->layer, k->router_probs, &x->choice));
   SPP_TRY(floats(x, work_part, "routing weights", x->rows, &k->routing));
+  if (x->choice.leaves_room) memset(k->routing, 0, (size_t)x->rows * sizeof *k->routing);
   visit_choices(x, weigh, &(struct spread){.x = x, .weights = k->routing});
   weights = k->routing;
   SPP_TRY(to_experts(x, &probabilities, &weights));
@@ -266,7 +251,9 @@ enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_
   SPP_TRY(block(&x, work_part, "routed rows", x.rows * x.hidden, &rows));
   for (int64_t i = 0; i < x.local; i++)
     SPP_TRY(expert_forward(&x, i, rows));
-  return combine(&x, "combined tokens", rows, "stream", out);
+  SPP_TRY(combine(&x, "combined tokens", rows, "stream", out));
+  spp_expert_choice_close(e, &x.choice);
+  return SPP_OK;
 }
 
 /* down and the weighted activation of one expert: gate and up become their gradients, the routing weights
@@ -315,10 +302,9 @@ static enum spp_status inputs_back(const struct experts *x, int64_t i, void *dro
 }
 
 /* Gradient of a token's choice, next to the others of the token. */
-static void gather_gradient(void *context, int64_t token, int64_t choice, int64_t expert, int64_t row) {
+static void gather_gradient(void *context, int64_t token, int64_t choice, int64_t row) {
   const struct spread *s = context;
-  (void)expert;
-  s->gradients[token * s->x->top_k + choice] = s->weights[row];
+  s->gradients[token * s->x->top_k + choice] = row < 0 ? 0 : s->weights[row];
 }
 
 /* d(routing weights) back to the tokens, through the softmax, into the router's weight and its input. */
@@ -329,21 +315,12 @@ static enum spp_status router_back(struct experts *x, void *dx) {
   void *weights = k->routing;
   SPP_TRY(to_tokens(x, &probabilities, &weights));
   k->routing = weights;
-  SPP_TRY(floats(x, work_part, "routing weights", x->rows, &gradients));
+  SPP_TRY(floats(x, work_part, "routing weights", x->tokens * x->top_k, &gradients));
   visit_choices(x, gather_gradient, &(struct spread){.x = x, .weights = k->routing, .gradients = gradients});
-  for (int64_t t = 0; t < x->tokens; t++) {
-    int32_t chosen[SPP_ROUTER_MAX_TOP_K];
-    for (int64_t i = 0; i < x->top_k; i++)
-      chosen[i] = (int32_t)expert_of(x->e, t, i);
-    spp_router_backward(&(struct spp_router){.tokens = 1,
-                                             .experts = x->experts,
-                                             .top_k = x->top_k,
-                                             .normalise = x->top_k > 1,
-                                             .probs = k->router_probs + t * x->experts,
-                                             .chosen = chosen,
-                                             .dweights = gradients + t * x->top_k,
-                                             .dlogits = k->router_logits + t * x->experts});
-  }
+  struct spp_router router = router_of(x);
+  router.dweights = gradients;
+  router.dlogits = k->router_logits;
+  spp_router_backward(&router);
   drop(x, gradients);
   SPP_TRY(spp_linear_weight(x->e->rank, x->tokens, x->hidden, x->experts, store, k->router_logits, k->normed2,
                             spp_use_grad(x->use, SPP_SLOT_ROUTER)));
@@ -365,6 +342,7 @@ enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit
                                      struct spp_layer_kept *k, const void *dy, void **dx) {
   struct experts x = experts_of(e, use, SPP_PASS_BACKWARD, k);
   void *dout, *dproduct, *drows;
+  SPP_TRY(spp_expert_choice_open(e, use->unit->layer, k->router_probs, &x.choice));
   SPP_TRY(dispatch(&x, "combined tokens", dy, &dout));
   SPP_TRY(block(&x, work_part, "gradients inside the MLP", x.rows * x.ffn, &dproduct));
   for (int64_t i = 0; i < x.local; i++)
@@ -380,6 +358,8 @@ enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit
   k->product = k->gate_up = k->expert_input = NULL;
   SPP_TRY(combine(&x, "dispatched tokens", drows, "norm backward", dx));
   SPP_TRY(router_back(&x, *dx));
+  if (spp_use_has(use, SPP_SLOT_SHARED_UP)) SPP_TRY(spp_shared_expert_backward(e, use, k, dy, *dx));
+  spp_expert_choice_close(e, &x.choice);
   forget(&x);
   return SPP_OK;
 }

@@ -64,7 +64,7 @@ static enum spp_status mlp_inside(struct backward *b, const void *dy) {
   struct spp_layer_kept *k = b->kept;
   int64_t n = b->e->g->tokens * b->use->unit->held[SPP_SLOT_GATE].rows;
   void *dproduct;
-  SPP_TRY(weight_grad(b, SPP_SLOT_DOWN, SPP_SLOT_COUNT, dy, k->product));
+  SPP_TRY(weight_grad(b, SPP_SLOT_DOWN, SPP_SLOT_DOWN_BIAS, dy, k->product));
   drop(b, &k->product);
   SPP_TRY(block(b, "gradients inside the MLP", n, &dproduct));
   SPP_TRY(input_grad(b, SPP_SLOT_DOWN, dy, false, dproduct));
@@ -82,14 +82,14 @@ static enum spp_status mlp(struct backward *b, const void *dy, void **dx) {
   const void *whole, *x;
   void *gathered;
   if (!k->normed2) SPP_TRY(spp_layer_remake_norm(e, b->use, SPP_SLOT_NORM2, k));
-  if (e->arch->experts > 0) return spp_experts_backward(e, b->use, k, dy, dx);
+  if (spp_use_has_experts(b->use)) return spp_experts_backward(e, b->use, k, dy, dx);
   if (!k->gate_up) SPP_TRY(spp_layer_remake_mlp(e, b->use, k));
   SPP_TRY(spp_stream_gather(e, label("mlp output"), dy, &whole, &gathered));
   SPP_TRY(mlp_inside(b, whole));
   drop(b, &gathered);
   SPP_TRY(spp_stream_gather(e, label("mlp input"), k->normed2, &x, &gathered));
-  SPP_TRY(weight_grad(b, SPP_SLOT_GATE, SPP_SLOT_COUNT, k->gate_up, x));
-  SPP_TRY(weight_grad(b, SPP_SLOT_UP, SPP_SLOT_COUNT, spp_engine_at(b->e, k->gate_up, n), x));
+  SPP_TRY(weight_grad(b, SPP_SLOT_GATE, SPP_SLOT_GATE_BIAS, k->gate_up, x));
+  SPP_TRY(weight_grad(b, SPP_SLOT_UP, SPP_SLOT_UP_BIAS, spp_engine_at(b->e, k->gate_up, n), x));
   drop(b, &gathered);
   drop(b, &k->normed2);
   SPP_TRY(block(b, "norm backward", e->g->tokens * e->arch->hidden, dx));
@@ -136,7 +136,7 @@ static enum spp_status attention_inside(struct backward *b, const void *dy,
   struct spp_layer_kept *k = b->kept;
   void *dout;
   bool separate = k->attention.o_input != k->attention.out;
-  SPP_TRY(weight_grad(b, SPP_SLOT_O, SPP_SLOT_COUNT, dy, k->attention.o_input));
+  SPP_TRY(weight_grad(b, SPP_SLOT_O, SPP_SLOT_O_BIAS, dy, k->attention.o_input));
   if (separate) drop(b, &k->attention.o_input);
   if (!k->attention.lse) SPP_TRY(spp_attention_again(e->rank, &e->attention, &k->attention));
   SPP_TRY(block(b, "gradient of the attention output", e->g->tokens * e->g->o_width, &dout));
@@ -183,6 +183,7 @@ enum spp_status spp_layer_backward(struct spp_engine *e, const struct spp_unit_u
                                    struct spp_layer_kept *kept, void **dy) {
   struct backward b = {.e = e, .ops = e->rank->kernels->ops, .use = use, .kept = kept};
   void *inner;
+  spp_engine_turn_to(e, use->unit);
   e->rank->heap.moment = SPP_MOMENT_BACKWARD_MLP;
   SPP_TRY(mlp(&b, *dy, &inner));
   through_norm(&b, SPP_SLOT_NORM2, &kept->middle, &kept->rstd2, inner, *dy);

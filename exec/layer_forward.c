@@ -34,6 +34,16 @@ static void norm(const struct forward *f, enum spp_slot slot, int64_t rows, int6
   f->ops->rmsnorm_forward(&call);
 }
 
+/* To each row of y [rows][width], where the model has it. That of a row-parallel product is added to its sum.
+ */
+static void add_bias(const struct forward *f, enum spp_slot bias, int64_t rows, int64_t width, void *y) {
+  if (!spp_use_has(f->use, bias)) return;
+  for (int64_t t = 0; t < rows; t++) {
+    void *row = spp_engine_at(f->e, y, t * width);
+    f->ops->add(width, f->e->store, row, spp_use_weight(f->use, bias), row);
+  }
+}
+
 /* y [tokens][out] = x w^T (+ bias). */
 static enum spp_status project(const struct forward *f, enum spp_slot slot, enum spp_slot bias, const void *x,
                                void *y) {
@@ -41,11 +51,7 @@ static enum spp_status project(const struct forward *f, enum spp_slot slot, enum
   int64_t tokens = f->e->g->tokens;
   SPP_TRY(spp_linear_forward(f->e->rank, tokens, w->cols, w->rows, spp_linear_in(f->e->store), x,
                              spp_use_weight(f->use, slot), y));
-  if (bias == SPP_SLOT_COUNT || !spp_use_has(f->use, bias)) return SPP_OK;
-  for (int64_t t = 0; t < tokens; t++) {
-    void *row = spp_engine_at(f->e, y, t * w->rows);
-    f->ops->add(w->rows, f->e->store, row, spp_use_weight(f->use, bias), row);
-  }
+  if (bias != SPP_SLOT_COUNT) add_bias(f, bias, tokens, w->rows, y);
   return SPP_OK;
 }
 
@@ -133,6 +139,7 @@ static enum spp_status attend(struct forward *f) {
   SPP_TRY(block(f, work_part, "stream", e->g->tokens * e->arch->hidden, &k->middle));
   SPP_TRY(project(f, SPP_SLOT_O, SPP_SLOT_COUNT, k->attention.o_input, k->middle));
   SPP_TRY(spp_stream_reduce(e, (struct spp_label){"attention projection", f->pass}, &k->middle));
+  add_bias(f, SPP_SLOT_O_BIAS, e->g->stream_tokens, e->arch->hidden, k->middle);
   f->ops->add(spp_stream_elements(e), f->e->store, k->middle, k->input, k->middle);
   return spp_heap_rename(&e->rank->heap, k->middle, kept_part, "post-attention norm: input", e->rank->diag);
 }
@@ -141,13 +148,14 @@ static enum spp_status attend(struct forward *f) {
 static enum spp_status mix_experts(struct forward *f, void **out) {
   struct spp_layer_kept *k = f->kept;
   SPP_TRY(spp_experts_forward(f->e, f->use, f->pass, k, out));
+  if (spp_use_has(f->use, SPP_SLOT_SHARED_UP)) SPP_TRY(spp_shared_expert_forward(f->e, f->use, k, *out));
   f->ops->add(spp_stream_elements(f->e), f->e->store, *out, k->middle, *out);
   if (spp_engine_drops(f->e, SPP_RC_LAYERNORM) && f->pass == SPP_PASS_FORWARD) drop(f, &k->normed2);
   return SPP_OK;
 }
 
 static enum spp_status feed_forward(struct forward *f, void **out) {
-  if (f->e->arch->experts > 0) return mix_experts(f, out);
+  if (spp_use_has_experts(f->use)) return mix_experts(f, out);
   struct spp_engine *e = f->e;
   struct spp_layer_kept *k = f->kept;
   int64_t n = e->g->tokens * f->use->unit->held[SPP_SLOT_GATE].rows;
@@ -155,8 +163,8 @@ static enum spp_status feed_forward(struct forward *f, void **out) {
   void *gathered;
   SPP_TRY(spp_stream_gather(e, (struct spp_label){"mlp input", f->pass}, k->normed2, &x, &gathered));
   SPP_TRY(block(f, kept_part, "MLP: gate and up", 2 * n, &k->gate_up));
-  SPP_TRY(project(f, SPP_SLOT_GATE, SPP_SLOT_COUNT, x, k->gate_up));
-  SPP_TRY(project(f, SPP_SLOT_UP, SPP_SLOT_COUNT, x, spp_engine_at(e, k->gate_up, n)));
+  SPP_TRY(project(f, SPP_SLOT_GATE, SPP_SLOT_GATE_BIAS, x, k->gate_up));
+  SPP_TRY(project(f, SPP_SLOT_UP, SPP_SLOT_UP_BIAS, x, spp_engine_at(e, k->gate_up, n)));
   spp_heap_free(&e->rank->heap, gathered);
   if (spp_engine_drops(e, SPP_RC_LAYERNORM) && f->pass == SPP_PASS_FORWARD) drop(f, &k->normed2);
   SPP_TRY(block(f, kept_part, "MLP: input of down", n, &k->product));
@@ -164,6 +172,7 @@ static enum spp_status feed_forward(struct forward *f, void **out) {
   SPP_TRY(block(f, work_part, "stream", e->g->tokens * e->arch->hidden, out));
   SPP_TRY(project(f, SPP_SLOT_DOWN, SPP_SLOT_COUNT, k->product, *out));
   SPP_TRY(spp_stream_reduce(e, (struct spp_label){"mlp output", f->pass}, out));
+  add_bias(f, SPP_SLOT_DOWN_BIAS, e->g->stream_tokens, e->arch->hidden, *out);
   f->ops->add(spp_stream_elements(e), f->e->store, *out, k->middle, *out);
   if (spp_engine_drops(e, SPP_RC_MLP) && f->pass == SPP_PASS_FORWARD) {
     drop(f, &k->gate_up);
@@ -209,6 +218,7 @@ enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_us
                                   void **x, struct spp_layer_kept *kept) {
   struct forward f = forward_of(e, use, pass, kept);
   *kept = (struct spp_layer_kept){.input = *x};
+  spp_engine_turn_to(e, use->unit);
   SPP_TRY(norm_stream(&f, SPP_SLOT_NORM1, norm1_output, "input norm: statistics", kept->input, &kept->normed1,
                       &kept->rstd1));
   SPP_TRY(attend(&f));
@@ -218,9 +228,10 @@ enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_us
 }
 
 void spp_layer_release(struct spp_engine *e, struct spp_layer_kept *k) {
-  void *const blocks[] = {k->rstd1,   k->normed1,       k->q_raw,        k->k_raw,   k->q_rstd,
-                          k->k_rstd,  k->middle,        k->rstd2,        k->normed2, k->gate_up,
-                          k->product, k->router_logits, k->router_probs, k->routing, k->expert_input};
+  void *const blocks[] = {k->rstd1,          k->normed1,        k->q_raw,        k->k_raw,   k->q_rstd,
+                          k->k_rstd,         k->middle,         k->rstd2,        k->normed2, k->gate_up,
+                          k->product,        k->router_logits,  k->router_probs, k->routing, k->expert_input,
+                          k->shared_gate_up, k->shared_product, k->shared_out};
   for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
     spp_heap_free(&e->rank->heap, blocks[i]);
   spp_attention_release(e->rank, &k->attention);

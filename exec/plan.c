@@ -10,6 +10,24 @@ static enum spp_status check_rules(const struct spp_exec_plan *plan, struct spp_
   return spp_diag_set(diag, SPP_ERR_USAGE, violation.rule, violation.source, "%s", violation.text);
 }
 
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b > 0) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* Tokens that are together on every rank, however it holds its part of the sequences. */
+static int64_t own_group(const struct spp_exec_plan *plan) {
+  const struct spp_geometry *g = &plan->geometry;
+  int64_t tokens = g->padded_tokens / g->sp;
+  if (g->sr > 1 && plan->job.ring_order == SPP_RING_ZIGZAG)
+    tokens = common_divisor(tokens, g->padded_tokens / (2 * g->sr));
+  return plan->layout.megatron_sp ? common_divisor(tokens, g->stream_tokens) : tokens;
+}
+
 enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec_setting *setting,
                                    struct spp_exec_plan *plan, struct spp_diag *diag) {
   const struct spp_framework *framework;
@@ -31,6 +49,7 @@ enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec
   spec.seq_tokens = setting->seq_tokens;
   spec.global_batch = setting->layout.micro_batch * setting->layout.grad_accum * setting->layout.dp;
   spec.dtype = (int)setting->dtype;
+  spec.expert_capacity = setting->expert_capacity;
   if (setting->contiguous) spec.ring_order = SPP_RING_CONTIGUOUS;
   if (setting->doc_count > 0) {
     spec.packing = 1;
@@ -39,6 +58,8 @@ enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec
   SPP_TRY(spp_job_resolve(&spec, framework, &plan->job, diag));
   SPP_TRY(check_rules(plan, diag));
   spp_geometry_resolve(&plan->job, &plan->layout, &plan->geometry);
+  plan->expert_group_tokens =
+      setting->expert_group_tokens > 0 ? setting->expert_group_tokens : own_group(plan);
   return SPP_OK;
 }
 

@@ -10,8 +10,10 @@ struct spp_exec_setting {
   const struct spp_arch *arch;
   struct spp_layout layout;
   int64_t seq_tokens;
-  enum spp_dtype dtype; /* fp32 or bf16 */
-  bool contiguous;      /* ring and all-gather ranks hold one piece of a sequence, not two */
+  enum spp_dtype dtype;        /* fp32 or bf16 */
+  double expert_capacity;      /* over an even share; 0: every expert gets an even share */
+  int64_t expert_group_tokens; /* of a sequence that share the room of experts; 0: what one rank holds */
+  bool contiguous;             /* ring and all-gather ranks hold one piece of a sequence, not two */
   const int64_t
       *doc_lengths; /* documents packed into sequences of at most seq_tokens; NULL: one a sequence */
   int64_t doc_count;
@@ -26,6 +28,7 @@ struct spp_exec_plan {
   struct spp_job job;
   struct spp_layout layout;
   struct spp_geometry geometry;
+  int64_t expert_group_tokens;
 };
 
 /* SPP_ERR_USAGE: a layout that the framework file's rules forbid, with the rule. Close also after a failure.

@@ -46,24 +46,25 @@ static double largest(const float *values, int64_t first, int64_t last) {
   return most;
 }
 
-/* First number of the weight that holds `number`: those outside the layers come first, then layer after
- * layer. */
-static int64_t first_of(const struct spp_arch *a, int64_t number) {
-  int64_t at = 0, layers = 0;
-  for (int i = 0; i < a->outer_weight_count; i++) {
-    int64_t next = at + spp_weight_total(&a->outer_weights[i]);
-    if (number < next) return at;
-    at = next;
-  }
-  for (int i = 0; i < a->kinds[0].weight_count; i++)
-    layers += spp_weight_total(&a->kinds[0].weights[i]);
-  at += (number - at) / layers * layers;
-  for (int i = 0; i < a->kinds[0].weight_count; i++) {
-    int64_t next = at + spp_weight_total(&a->kinds[0].weights[i]);
-    if (number < next) return at;
+static int64_t first_in(const struct spp_weight *weights, int count, int64_t at, int64_t number) {
+  for (int i = 0; i < count; i++) {
+    int64_t next = at + spp_weight_total(&weights[i]);
+    if (number < next) break;
     at = next;
   }
   return at;
+}
+
+/* First number of the weight that holds `number`: those outside the layers come first, then layer after
+ * layer. */
+static int64_t first_of(const struct spp_arch *a, int64_t number) {
+  int64_t layer = 0;
+  if (number < spp_weights_layer_first(a, 0))
+    return first_in(a->outer_weights, a->outer_weight_count, 0, number);
+  while (number >= spp_weights_layer_first(a, layer + 1))
+    layer++;
+  const struct spp_layer_kind *kind = &a->kinds[a->kind_of_layer[layer]];
+  return first_in(kind->weights, kind->weight_count, spp_weights_layer_first(a, layer), number);
 }
 
 static void compare_one(void *context, const struct spp_weight *weight, int64_t number, float value,

@@ -45,6 +45,28 @@ static const char mixtral[] =
     "\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":16,\"vocab_size\":96,"
     "\"num_local_experts\":4,\"num_experts_per_tok\":2,\"tie_word_embeddings\":false}";
 
+/* A dense layer before the experts, a shared expert behind a gate, weights not made to sum to 1; sigmoids, a
+ * shared expert without a gate, gate and up joined; windows in every other layer; blocks of attention. */
+static const char shared[] =
+    "{\"model_type\":\"qwen2_moe\",\"hidden_size\":48,\"intermediate_size\":112,\"moe_intermediate_size\":40,"
+    "\"num_hidden_layers\":3,\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":8,"
+    "\"vocab_size\":96,\"num_experts\":8,\"num_experts_per_tok\":2,\"norm_topk_prob\":false,"
+    "\"shared_expert_intermediate_size\":56,\"mlp_only_layers\":[0],\"tie_word_embeddings\":false}";
+static const char sigmoids[] =
+    "{\"model_type\":\"glm4_moe\",\"hidden_size\":48,\"intermediate_size\":80,\"moe_intermediate_size\":32,"
+    "\"num_hidden_layers\":4,\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":16,"
+    "\"vocab_size\":96,\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"n_shared_experts\":1,"
+    "\"first_k_dense_replace\":2,\"attention_bias\":true,\"tie_word_embeddings\":false}";
+static const char windows[] =
+    "{\"model_type\":\"phi3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":8,\"vocab_size\":96,"
+    "\"sliding_window\":11,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+    "\"full_attention\"],\"tie_word_embeddings\":false}";
+static const char biases[] =
+    "{\"model_type\":\"llama\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":8,\"vocab_size\":96,"
+    "\"attention_bias\":true,\"mlp_bias\":true,\"tie_word_embeddings\":false}";
+
 static const char *const names[SPP_SUITE_COUNT] = {"quick", "ci", "full", "time"};
 const char *spp_suite_name(enum spp_suite suite) {
   return (int)suite >= 0 && suite < SPP_SUITE_COUNT ? names[suite] : NULL;
@@ -55,10 +77,12 @@ enum { QUICK = Q | C | F, CI = C | F, FULL = F };
 
 /* Six documents; sequences of 48 or more tokens take two or three of them each. */
 static const int64_t documents[] = {20, 7, 13, 40, 3, 33};
-#define TOKENS(n)     (n), NULL, 0, false, false
-#define IN_BF16(n)    (n), NULL, 0, true, false
-#define PACKED(n)     (n), documents, sizeof documents / sizeof documents[0], false, false
-#define CONTIGUOUS(n) (n), NULL, 0, false, true
+#define TOKENS(n)           (n), NULL, 0, false, false, 0
+#define IN_BF16(n)          (n), NULL, 0, true, false, 0
+#define PACKED(n)           (n), documents, sizeof documents / sizeof documents[0], false, false, 0
+#define CONTIGUOUS(n)       (n), NULL, 0, false, true, 0
+#define BY_SCORE(n, f)      (n), NULL, 0, false, false, (f)
+#define BY_SCORE_BF16(n, f) (n), NULL, 0, true, false, (f)
 
 /* What differs from one rank with one sequence; a degree of 0 is 1. */
 #define LAYOUT(...)                                                                                          \
@@ -243,6 +267,44 @@ static const struct {
     {FULL,
      {"experts, bf16, Ulysses 2 x ring 2, EP 4, ZeRO-3", mixture, LAYOUT(HYBRID(2, 2), .ep = 4, .zero = 3),
       IN_BF16(64)}},
+    {QUICK, {"experts by score, DP 2, EP 2", mixture, LAYOUT(.dp = 2, .ep = 2), BY_SCORE(32, 4)}},
+    {CI, {"experts by score, one of four", top1, LAYOUT(.dp = 2, .zero = 1), BY_SCORE(32, 4)}},
+    {CI,
+     {"experts by score, some dropped, ring 4, EP 2", mixture, LAYOUT(RING(4), .ep = 2), BY_SCORE(64, 1)}},
+    {CI,
+     {"experts by score, Ulysses 4, EP 4, recompute", mixture, LAYOUT(ULYSSES(4), .ep = 4, RECOMPUTE),
+      BY_SCORE(64, 1.5)}},
+    {CI, {"experts by score, TP 2 + SP, EP 2", mixture, LAYOUT(MEGATRON(2), .ep = 2), BY_SCORE(64, 2)}},
+    {CI, {"experts by score, bf16, DP 2, EP 2", mixture, LAYOUT(.dp = 2, .ep = 2), BY_SCORE_BF16(32, 4)}},
+    {QUICK, {"shared expert, dense layer, DP 2, EP 2", shared, LAYOUT(.dp = 2, .ep = 2), BY_SCORE(32, 4)}},
+    {CI,
+     {"shared expert, dense layer, DP 4, EP 2, ZeRO-1", shared, LAYOUT(.dp = 4, .ep = 2, .zero = 1),
+      TOKENS(32)}},
+    {CI,
+     {"shared expert, dense layer, DP 2, ZeRO-2", shared, LAYOUT(.dp = 2, .zero = 2, .grad_accum = 2),
+      TOKENS(32)}},
+    {CI,
+     {"shared expert, dense layer, DP 4, EP 2, ZeRO-3", shared, LAYOUT(.dp = 4, .ep = 2, .zero = 3),
+      TOKENS(32)}},
+    {CI,
+     {"shared expert, dense layer, PP 3, recompute", shared, LAYOUT(.pp = 3, .grad_accum = 4, RECOMPUTE),
+      TOKENS(32)}},
+    {CI, {"shared expert, dense layer, ring 4, EP 4", shared, LAYOUT(RING(4), .ep = 4), BY_SCORE(64, 1)}},
+    {CI,
+     {"sigmoid router, PP 2 x DP 2, EP 2", sigmoids, LAYOUT(.pp = 2, .dp = 2, .ep = 2, .grad_accum = 3),
+      BY_SCORE(32, 2)}},
+    {CI, {"sigmoid router, Ulysses 2, EP 2", sigmoids, LAYOUT(ULYSSES(2), .ep = 2), BY_SCORE(64, 2)}},
+    {CI, {"sigmoid router, bf16, DP 2, ZeRO-1", sigmoids, LAYOUT(.dp = 2, .zero = 1), BY_SCORE_BF16(32, 2)}},
+    {QUICK, {"windows, ring 4", windows, LAYOUT(RING(4)), TOKENS(64)}},
+    {CI, {"windows, Ulysses 2 x ring 2, ZeRO-3", windows, LAYOUT(HYBRID(2, 2), .zero = 3), TOKENS(64)}},
+    {CI, {"windows, all-gather 4, contiguous", windows, LAYOUT(GATHER(4)), CONTIGUOUS(64)}},
+    {CI,
+     {"windows, packed, ring 4, recompute", windows, LAYOUT(RING(4), .micro_batch = 2, RECOMPUTE),
+      PACKED(50)}},
+    {CI, {"windows, TP 2 + SP x PP 2", windows, LAYOUT(MEGATRON(2), .pp = 2, .grad_accum = 3), TOKENS(32)}},
+    {QUICK, {"biases everywhere, TP 2 + SP", biases, LAYOUT(MEGATRON(2)), TOKENS(32)}},
+    {CI, {"biases everywhere, TP 4 x DP 2, ZeRO-2", biases, LAYOUT(.tp = 4, .dp = 2, .zero = 2), TOKENS(32)}},
+    {CI, {"biases everywhere, TP 2 x DP 2, ZeRO-3", biases, LAYOUT(.tp = 2, .dp = 2, .zero = 3), TOKENS(32)}},
     {QUICK, {"three uneven shards, ZeRO-1", tied, LAYOUT(.dp = 3, .zero = 1), TOKENS(32)}},
     {CI, {"three uneven shards, ZeRO-2", five, LAYOUT(.dp = 3, .zero = 2, .grad_accum = 2), TOKENS(32)}},
     {CI, {"three uneven shards, bf16, ring 3, ZeRO-3", four, LAYOUT(RING(3), .zero = 3), IN_BF16(48)}},
@@ -387,6 +449,7 @@ struct spp_exec_setting spp_suite_setting(const struct spp_suite_case *c) {
                                    .seq_tokens = c->seq_tokens,
                                    .dtype = c->bf16 ? SPP_DTYPE_BF16 : SPP_DTYPE_FP32,
                                    .contiguous = c->contiguous,
+                                   .expert_capacity = c->expert_capacity,
                                    .doc_lengths = c->doc_lengths,
                                    .doc_count = c->doc_count};
 }

@@ -33,7 +33,7 @@ struct traffic {
 struct report {
   double loss[SPP_VALIDATE_MAX_STEPS]; /* its share */
   struct spp_validate_clock clock;
-  double grad_error, weight_error;
+  double grad_error, weight_error, passed;
   uint64_t digest; /* of the weights it answers for */
   int64_t peak_bytes, parts[SPP_PART_COUNT];
   enum spp_moment moment;
@@ -48,6 +48,7 @@ struct run {
   struct spp_reference *reference;
   bool makes_reference;               /* one rank: fills it */
   bool compares;                      /* with what is there before */
+  struct spp_routes *routes;          /* that the first run on one rank writes; NULL: no choice by score */
   double rounding_error;              /* of one rank in 16 bits against fp32 */
   struct report *reports;             /* [ranks], filled on the leading rank */
   struct spp_heap_total *total;       /* of this process; NULL: not counted */
@@ -95,6 +96,7 @@ static enum spp_status train(const struct run *run, struct spp_engine *e, struct
     r->loss[step] = spp_engine_counts_loss(e) ? e->loss : 0;
   }
   note_values(run, e, false, &r->weight_error);
+  r->passed = e->passed;
   r->digest = spp_reference_digest(e);
   return SPP_OK;
 }
@@ -118,6 +120,8 @@ static enum spp_status collect(const struct run *run, struct spp_endpoint *end, 
 static enum spp_status run_rank(const struct run *run, struct spp_rank *rank, struct spp_engine *e,
                                 struct report *r) {
   SPP_TRY(spp_engine_open(rank, run->plan, e));
+  e->routes = run->routes;
+  e->follows = run->compares;
   spp_validate_clock_start(&r->clock);
   SPP_TRY(train(run, e, r));
   spp_validate_clock_stop(&r->clock);
@@ -152,11 +156,12 @@ static enum spp_status rank_main(struct spp_endpoint *end, void *context, struct
 }
 
 /* The same sequences on one rank: micro-batches of all replicas one after the other. */
-static struct spp_exec_setting alone(const struct spp_exec_setting *s) {
+static struct spp_exec_setting alone(const struct spp_exec_setting *s, int64_t group_tokens) {
   struct spp_exec_setting one = *s;
   one.layout = spp_layout_plain();
   one.layout.micro_batch = s->layout.micro_batch;
   one.layout.grad_accum = s->layout.grad_accum * s->layout.dp;
+  one.expert_group_tokens = group_tokens;
   return one;
 }
 
@@ -177,17 +182,20 @@ static enum spp_status run_alone(const char *config_dir, const struct spp_exec_s
 /* In 16 bits: fp32 first, which tells how much rounding does. */
 static enum spp_status make_reference(const char *config_dir, const struct spp_validate_case *c,
                                       struct run *run, double *loss, struct spp_diag *diag) {
-  struct spp_exec_setting setting = alone(&c->setting), exact = setting;
+  struct spp_exec_setting setting = alone(&c->setting, run->plan->expert_group_tokens), exact = setting;
   struct report *report = calloc(1, sizeof *report);
-  struct run one = {
-      .steps = c->steps, .reference = run->reference, .makes_reference = true, .reports = report};
+  struct run one = {.steps = c->steps,
+                    .reference = run->reference,
+                    .makes_reference = true,
+                    .reports = report,
+                    .routes = run->routes};
   enum spp_status status = report ? SPP_OK : spp_diag_oom(diag);
   exact.dtype = SPP_DTYPE_FP32;
   if (status == SPP_OK) status = run_alone(config_dir, &exact, &one, diag);
   one.compares = true;
   if (status == SPP_OK && setting.dtype != exact.dtype) {
     status = run_alone(config_dir, &setting, &one, diag);
-    run->rounding_error = fmax(report->grad_error, report->weight_error);
+    run->rounding_error = fmax(fmax(report->grad_error, report->weight_error), report->passed);
   }
   if (status == SPP_OK) memcpy(loss, report->loss, sizeof report->loss);
   free(report);
@@ -210,6 +218,7 @@ static void judge_numbers(const struct run *run, int ranks, const double *loss,
     result->numerics.weights_digest += run->reports[i].digest;
     result->numerics.grad_rel_error = fmax(result->numerics.grad_rel_error, run->reports[i].grad_error);
     result->numerics.output_rel_error = fmax(result->numerics.output_rel_error, run->reports[i].weight_error);
+    result->numerics.output_rel_error = fmax(result->numerics.output_rel_error, run->reports[i].passed);
   }
   result->numerics.ok = result->numerics.loss_rel_error <= tolerance &&
                         result->numerics.grad_rel_error <= tolerance &&
@@ -359,6 +368,23 @@ static enum spp_status run_for_pages(const struct spp_backend *backend, int rank
   return SPP_OK;
 }
 
+/* Room for what one rank chooses, where it chooses by score. */
+static enum spp_status open_routes(struct run *run, struct spp_arena *arena, struct spp_diag *diag) {
+  const struct spp_geometry *g = &run->plan->geometry;
+  const struct spp_arch *a = run->plan->job.arch;
+  struct spp_routes r = {.layers = a->layers,
+                         .sequences = g->sequences * g->m * g->dp,
+                         .tokens = run->plan->job.seq_tokens,
+                         .top_k = a->experts_per_token};
+  if (run->plan->job.expert_capacity <= 0) return SPP_OK;
+  int64_t choices = spp_sat_mul(spp_sat_mul(r.layers, r.sequences), spp_sat_mul(r.tokens, r.top_k));
+  run->routes = spp_arena_alloc(arena, sizeof *run->routes);
+  r.chosen = spp_arena_array(arena, (size_t)spp_sat_mul(choices, run->steps), sizeof *r.chosen);
+  if (!run->routes || !r.chosen) return spp_diag_oom(diag);
+  *run->routes = r;
+  return SPP_OK;
+}
+
 static enum spp_status run_case(const char *config_dir, const struct spp_backend *backend,
                                 const struct spp_validate_case *c, struct spp_arena *arena, struct run *run,
                                 struct spp_validate_result *result, struct spp_diag *diag) {
@@ -367,6 +393,7 @@ static enum spp_status run_case(const char *config_dir, const struct spp_backend
   run->reference->total = spp_weights_total(c->setting.arch);
   SPP_TRY(check_memory(run, ranks, diag));
   SPP_TRY(spp_reference_open(c->setting.arch, arena, run->reference, diag));
+  SPP_TRY(open_routes(run, arena, diag));
   SPP_TRY(make_reference(config_dir, c, run, loss, diag));
   SPP_TRY(run_for_pages(backend, ranks, run, diag));
   spp_resident_keep();

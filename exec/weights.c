@@ -5,66 +5,88 @@
 
 #include "base/num.h"
 
-static const struct slot_name {
+/* A row of the model's list of weights, or one of the parts that it joins in one matrix. */
+struct slot_name {
   const char *name;
-  enum spp_slot slot;
-} layer_slots[] =
+  enum spp_slot slots[3]; /* SPP_SLOT_COUNT: no more */
+};
+#define ONE(slot)                                                                                            \
+  { slot, SPP_SLOT_COUNT, SPP_SLOT_COUNT }
+#define TWO(one, other)                                                                                      \
+  { one, other, SPP_SLOT_COUNT }
+static const struct slot_name layer_slots[] =
     {
-        {"input_layernorm", SPP_SLOT_NORM1},
-        {"post_attention_layernorm", SPP_SLOT_NORM2},
-        {"q_proj", SPP_SLOT_Q},
-        {"k_proj", SPP_SLOT_K},
-        {"v_proj", SPP_SLOT_V},
-        {"q_proj.bias", SPP_SLOT_Q_BIAS},
-        {"k_proj.bias", SPP_SLOT_K_BIAS},
-        {"v_proj.bias", SPP_SLOT_V_BIAS},
-        {"q_norm", SPP_SLOT_Q_NORM},
-        {"k_norm", SPP_SLOT_K_NORM},
-        {"o_proj", SPP_SLOT_O},
-        {"gate_proj", SPP_SLOT_GATE},
-        {"up_proj", SPP_SLOT_UP},
-        {"down_proj", SPP_SLOT_DOWN},
-        {"router", SPP_SLOT_ROUTER},
+        {"input_layernorm", ONE(SPP_SLOT_NORM1)},
+        {"post_attention_layernorm", ONE(SPP_SLOT_NORM2)},
+        {"q_proj", ONE(SPP_SLOT_Q)},
+        {"k_proj", ONE(SPP_SLOT_K)},
+        {"v_proj", ONE(SPP_SLOT_V)},
+        {"qkv_proj", {SPP_SLOT_Q, SPP_SLOT_K, SPP_SLOT_V}},
+        {"q_proj.bias", ONE(SPP_SLOT_Q_BIAS)},
+        {"k_proj.bias", ONE(SPP_SLOT_K_BIAS)},
+        {"v_proj.bias", ONE(SPP_SLOT_V_BIAS)},
+        {"qkv_proj.bias", {SPP_SLOT_Q_BIAS, SPP_SLOT_K_BIAS, SPP_SLOT_V_BIAS}},
+        {"q_norm", ONE(SPP_SLOT_Q_NORM)},
+        {"k_norm", ONE(SPP_SLOT_K_NORM)},
+        {"o_proj", ONE(SPP_SLOT_O)},
+        {"o_proj.bias", ONE(SPP_SLOT_O_BIAS)},
+        {"gate_proj", ONE(SPP_SLOT_GATE)},
+        {"up_proj", ONE(SPP_SLOT_UP)},
+        {"gate_up_proj", TWO(SPP_SLOT_GATE, SPP_SLOT_UP)},
+        {"down_proj", ONE(SPP_SLOT_DOWN)},
+        {"gate_proj.bias", ONE(SPP_SLOT_GATE_BIAS)},
+        {"up_proj.bias", ONE(SPP_SLOT_UP_BIAS)},
+        {"gate_up_proj.bias", TWO(SPP_SLOT_GATE_BIAS, SPP_SLOT_UP_BIAS)},
+        {"down_proj.bias", ONE(SPP_SLOT_DOWN_BIAS)},
+        {"router", ONE(SPP_SLOT_ROUTER)},
 },
-  expert_slots[] =
-      {
-          {"gate_proj", SPP_SLOT_EXPERT_GATE},
-          {"up_proj", SPP_SLOT_EXPERT_UP},
-          {"down_proj", SPP_SLOT_EXPERT_DOWN},
+                              expert_slots[] =
+                                  {
+                                      {"gate_proj", ONE(SPP_SLOT_EXPERT_GATE)},
+                                      {"up_proj", ONE(SPP_SLOT_EXPERT_UP)},
+                                      {"gate_up_proj", TWO(SPP_SLOT_EXPERT_GATE, SPP_SLOT_EXPERT_UP)},
+                                      {"down_proj", ONE(SPP_SLOT_EXPERT_DOWN)},
 },
-  outer_slots[] = {
-      {"embed_tokens", SPP_SLOT_EMBEDDING},
-      {"norm", SPP_SLOT_FINAL_NORM},
-      {"lm_head", SPP_SLOT_HEAD},
+                              shared_slots[] =
+                                  {
+                                      {"gate_proj", ONE(SPP_SLOT_SHARED_GATE)},
+                                      {"up_proj", ONE(SPP_SLOT_SHARED_UP)},
+                                      {"gate_up_proj", TWO(SPP_SLOT_SHARED_GATE, SPP_SLOT_SHARED_UP)},
+                                      {"down_proj", ONE(SPP_SLOT_SHARED_DOWN)},
+                                      {"shared_expert_gate", ONE(SPP_SLOT_SHARED_SWITCH)},
+},
+                              outer_slots[] = {
+                                  {"embed_tokens", ONE(SPP_SLOT_EMBEDDING)},
+                                  {"norm", ONE(SPP_SLOT_FINAL_NORM)},
+                                  {"lm_head", ONE(SPP_SLOT_HEAD)},
 };
 
 #define FIND(table, name) find(table, sizeof table / sizeof table[0], name)
-static int find(const struct slot_name *table, size_t count, const char *name) {
+static const struct slot_name *find(const struct slot_name *table, size_t count, const char *name) {
   for (size_t i = 0; i < count; i++)
-    if (strcmp(table[i].name, name) == 0) return (int)table[i].slot;
-  return -1;
+    if (strcmp(table[i].name, name) == 0) return &table[i];
+  return NULL;
 }
-static int layer_slot(const struct spp_weight *w) {
-  if (w->role == SPP_ROLE_SHARED_EXPERT) return -1;
+static const struct slot_name *layer_slot(const struct spp_weight *w) {
+  if (w->role == SPP_ROLE_SHARED_EXPERT) return FIND(shared_slots, w->name);
   return w->role == SPP_ROLE_EXPERT ? FIND(expert_slots, w->name) : FIND(layer_slots, w->name);
 }
 static int outer_slot(const char *name) {
-  return FIND(outer_slots, name);
+  const struct slot_name *row = FIND(outer_slots, name);
+  return row ? (int)row->slots[0] : -1;
 }
 
 /* Weights it has no code for, and what no weight tells. */
 static const char *unknown_part(const struct spp_arch *a) {
-  if (a->kind_count != 1) return "layers of several kinds";
   if (a->norm != SPP_NORM_RMS || a->norms_per_layer != 2 || a->parallel_block)
     return "norms other than two RMSNorms";
+  if (a->mlp != SPP_MLP_GATED) return "MLPs without a gate";
   if (a->attention != SPP_ATTENTION_GQA || a->qk_norm == SPP_QK_NORM_FULL) return "this attention";
-  if (a->kinds[0].window_tokens > 0) return "sliding windows";
+  if (a->attention_sinks) return "attention sinks";
   if (a->logit_softcap || a->attention_softcap) return "soft-capped logits";
-  if (a->experts > 0 && a->router_sigmoid) return "routers other than softmax";
-  for (int i = 0; i < a->kinds[0].weight_count; i++) {
-    const struct spp_weight *w = &a->kinds[0].weights[i];
-    if (layer_slot(w) < 0) return w->role == SPP_ROLE_SHARED_EXPERT ? "shared experts" : w->name;
-  }
+  for (int k = 0; k < a->kind_count; k++)
+    for (int i = 0; i < a->kinds[k].weight_count; i++)
+      if (!layer_slot(&a->kinds[k].weights[i])) return a->kinds[k].weights[i].name;
   for (int i = 0; i < a->outer_weight_count; i++)
     if (outer_slot(a->outer_weights[i].name) < 0) return a->outer_weights[i].name;
   return NULL;
@@ -83,55 +105,86 @@ static int64_t outer_total(const struct spp_arch *a) {
     n += spp_weight_total(&a->outer_weights[i]);
   return n;
 }
-static int64_t layer_total(const struct spp_arch *a) {
+static int64_t kind_total(const struct spp_layer_kind *kind) {
   int64_t n = 0;
-  for (int i = 0; i < a->kinds[0].weight_count; i++)
-    n += spp_weight_total(&a->kinds[0].weights[i]);
+  for (int i = 0; i < kind->weight_count; i++)
+    n += spp_weight_total(&kind->weights[i]);
   return n;
 }
+int64_t spp_weights_layer_first(const struct spp_arch *a, int64_t layer) {
+  int64_t number = outer_total(a);
+  for (int64_t l = 0; l < layer; l++)
+    number += kind_total(&a->kinds[a->kind_of_layer[l]]);
+  return number;
+}
 int64_t spp_weights_total(const struct spp_arch *arch) {
-  return outer_total(arch) + arch->layers * layer_total(arch);
+  return spp_weights_layer_first(arch, arch->layers);
 }
 
 struct placer {
+  const struct spp_arch *arch;
   int64_t tp, tp_rank, ep, ep_rank;
+};
+
+/* Rows [first, first + rows) of each copy of a weight. */
+struct part {
+  const struct spp_weight *weight;
+  int64_t first, rows, number;
 };
 
 /* Experts are whole, and ep ranks have some of them each. */
 static void hold_experts(const struct placer *p, struct spp_unit *unit, enum spp_slot slot,
-                         const struct spp_weight *w, int64_t number) {
-  int64_t rows = w->copies / p->ep * w->rows;
-  unit->held[slot] = (struct spp_held){.weight = w,
+                         const struct part *part) {
+  int64_t copies = part->weight->copies / p->ep;
+  unit->held[slot] = (struct spp_held){.weight = part->weight,
                                        .offset = unit->expert_floats,
-                                       .rows = rows,
-                                       .cols = w->cols,
-                                       .first_row = p->ep_rank * rows,
-                                       .number = number};
-  unit->expert_floats += rows * w->cols;
+                                       .rows = copies * part->rows,
+                                       .cols = part->weight->cols,
+                                       .copy_rows = part->rows,
+                                       .first_copy = p->ep_rank * copies,
+                                       .first_row = part->first,
+                                       .number = part->number};
+  unit->expert_floats += copies * part->rows * part->weight->cols;
 }
 
-static void hold(const struct placer *p, struct spp_unit *unit, enum spp_slot slot,
-                 const struct spp_weight *w, int64_t number) {
+static void hold(const struct placer *p, struct spp_unit *unit, enum spp_slot slot, const struct part *part) {
+  const struct spp_weight *w = part->weight;
   int64_t by_rows = w->split == SPP_SPLIT_OUTPUT ? p->tp : 1,
           by_cols = w->split == SPP_SPLIT_INPUT ? p->tp : 1;
   struct spp_held *h = &unit->held[slot];
   *h = (struct spp_held){.weight = w,
                          .offset = unit->floats,
-                         .rows = w->rows / by_rows,
+                         .rows = part->rows / by_rows,
                          .cols = w->cols / by_cols,
-                         .number = number};
-  h->first_row = by_rows > 1 ? p->tp_rank * h->rows : 0;
+                         .number = part->number};
+  h->copy_rows = h->rows;
+  h->first_row = part->first + (by_rows > 1 ? p->tp_rank * h->rows : 0);
   h->first_col = by_cols > 1 ? p->tp_rank * h->cols : 0;
   unit->floats += h->rows * h->cols;
 }
 
-static void place_layer(const struct placer *p, const struct spp_arch *a, int64_t layer,
-                        struct spp_unit *unit) {
-  int64_t number = outer_total(a) + layer * layer_total(a);
-  for (int i = 0; i < a->kinds[0].weight_count; i++) {
-    const struct spp_weight *w = &a->kinds[0].weights[i];
-    int slot = layer_slot(w);
-    (spp_slot_is_expert(slot) ? hold_experts : hold)(p, unit, (enum spp_slot)slot, w, number);
+/* Rows of the parts of a joined matrix: q, then k and v, or halves. */
+static int64_t part_rows(const struct spp_arch *a, const struct spp_weight *w, const struct slot_name *row,
+                         int i) {
+  if (row->slots[1] == SPP_SLOT_COUNT) return w->rows;
+  if (row->slots[2] == SPP_SLOT_COUNT) return w->rows / 2;
+  return (i == 0 ? a->heads : a->kv_heads) * a->head_dim;
+}
+
+static void place_layer(const struct placer *p, int64_t layer, struct spp_unit *unit) {
+  const struct spp_layer_kind *kind = &p->arch->kinds[p->arch->kind_of_layer[layer]];
+  int64_t number = spp_weights_layer_first(p->arch, layer);
+  unit->kind = kind;
+  unit->layer = layer;
+  for (int i = 0; i < kind->weight_count; i++) {
+    const struct spp_weight *w = &kind->weights[i];
+    const struct slot_name *row = layer_slot(w);
+    struct part part = {.weight = w, .number = number};
+    for (int k = 0; k < 3 && row->slots[k] != SPP_SLOT_COUNT; k++) {
+      part.rows = part_rows(p->arch, w, row, k);
+      (spp_slot_is_expert((int)row->slots[k]) ? hold_experts : hold)(p, unit, row->slots[k], &part);
+      part.first += part.rows;
+    }
     number += spp_weight_total(w);
   }
 }
@@ -141,7 +194,8 @@ static void place_outer(const struct placer *p, const struct spp_arch *a, enum s
   int64_t number = 0;
   for (int i = 0; i < a->outer_weight_count; i++) {
     const struct spp_weight *w = &a->outer_weights[i];
-    if (outer_slot(w->name) == (int)wanted) hold(p, unit, as, w, number);
+    if (outer_slot(w->name) == (int)wanted)
+      hold(p, unit, as, &(struct part){.weight = w, .rows = w->rows, .number = number});
     number += spp_weight_total(w);
   }
 }
@@ -151,7 +205,7 @@ static void place_layers(const struct spp_exec_plan *plan, const struct placer *
   for (int64_t chunk = 0; chunk < plan->layout.vpp; chunk++) {
     int64_t first, count = spp_stage_chunk(&plan->job, &plan->layout, stage, chunk, &first);
     for (int64_t i = 0; i < count; i++)
-      place_layer(p, plan->job.arch, first + i, units++);
+      place_layer(p, first + i, units++);
   }
 }
 
@@ -183,7 +237,7 @@ enum spp_status spp_weights_place(const struct spp_exec_plan *plan, const struct
                                   struct spp_arena *arena, struct spp_stage_weights *weights,
                                   struct spp_diag *diag) {
   const struct spp_arch *a = plan->job.arch;
-  const struct placer p = {plan->layout.tp, rank->tp, plan->layout.ep, rank->ep};
+  const struct placer p = {a, plan->layout.tp, rank->tp, plan->layout.ep, rank->ep};
   struct spp_stage s;
   spp_stage_resolve(&plan->job, &plan->layout, &plan->geometry, rank->stage, &s);
   struct spp_stage_weights w = {

@@ -26,8 +26,16 @@ enum spp_slot {
   SPP_SLOT_EMBEDDING,
   SPP_SLOT_FINAL_NORM,
   SPP_SLOT_HEAD,
+  SPP_SLOT_O_BIAS,
+  SPP_SLOT_GATE_BIAS,
+  SPP_SLOT_UP_BIAS,
+  SPP_SLOT_DOWN_BIAS,
   SPP_SLOT_ROUTER,
-  SPP_SLOT_EXPERT_GATE, /* from here on: of experts, which other ranks share than the rest */
+  SPP_SLOT_SHARED_GATE,
+  SPP_SLOT_SHARED_UP,
+  SPP_SLOT_SHARED_DOWN,
+  SPP_SLOT_SHARED_SWITCH, /* of the shared expert's output: one logit a token */
+  SPP_SLOT_EXPERT_GATE,   /* from here on: of experts, which other ranks share than the rest */
   SPP_SLOT_EXPERT_UP,
   SPP_SLOT_EXPERT_DOWN,
   SPP_SLOT_COUNT
@@ -36,13 +44,15 @@ static inline bool spp_slot_is_expert(int slot) {
   return slot >= SPP_SLOT_EXPERT_GATE;
 }
 
-/* The local part, [rows][cols], of a weight; the matrices of several experts follow each other. */
+/* The local part, [rows][cols], of a weight; the matrices of several experts follow each other. Where the
+ * model joins several in one matrix (q, k and v; gate and up), each of them is a part of its own. */
 struct spp_held {
-  const struct spp_weight *weight; /* NULL: the model has none */
-  int64_t offset;                  /* floats from the start of the unit's dense or expert part */
-  int64_t rows, cols;
-  int64_t first_row, first_col; /* in the whole weight */
-  int64_t number;               /* of the whole weight's first element, counted through the model */
+  const struct spp_weight *weight;          /* NULL: the model has none */
+  int64_t offset;                           /* floats from the start of the unit's dense or expert part */
+  int64_t rows, cols;                       /* of all copies held */
+  int64_t copy_rows;                        /* rows of one copy held */
+  int64_t first_copy, first_row, first_col; /* in the whole weight, first_row in a copy */
+  int64_t number; /* of the whole weight's first element, counted through the model */
 };
 
 /* Weights that are gathered and reduced together: the embedding, a layer, final norm and head, or a tied
@@ -51,6 +61,8 @@ struct spp_unit {
   int64_t floats, offset;               /* offset: from the start of the stage */
   int64_t expert_floats, expert_offset; /* its experts; those of all units follow the dense parts */
   int64_t segment;                      /* the first of its own (exec/states.c) */
+  const struct spp_layer_kind *kind;    /* NULL outside the layers */
+  int64_t layer;                        /* in the model */
   struct spp_held held[SPP_SLOT_COUNT];
 };
 
@@ -81,10 +93,14 @@ static inline int64_t spp_weight_total(const struct spp_weight *weight) {
   return weight->rows * weight->cols * weight->copies;
 }
 int64_t spp_weights_total(const struct spp_arch *arch);
+/* Number of the first element of a layer; of what follows the last one, for layer = arch->layers. */
+int64_t spp_weights_layer_first(const struct spp_arch *arch, int64_t layer);
 
 /* Number, through the model, of element i of what is held. */
 static inline int64_t spp_held_number(const struct spp_held *h, int64_t i) {
-  return h->number + (h->first_row + i / h->cols) * h->weight->cols + h->first_col + i % h->cols;
+  int64_t row = i / h->cols, copy = h->first_copy + row / h->copy_rows;
+  int64_t in_whole = copy * h->weight->rows + h->first_row + row % h->copy_rows;
+  return h->number + in_whole * h->weight->cols + h->first_col + i % h->cols;
 }
 
 /* First value of the element with this number: the same however the model is cut. */

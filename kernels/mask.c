@@ -49,18 +49,28 @@ static int64_t find_document(const struct spp_attn_mask *m, int64_t position) {
   return lo;
 }
 
+static int64_t window_first(const struct spp_attn_mask *m, int64_t position, int64_t document) {
+  int64_t start = document > INT64_MIN ? document : 0;
+  int64_t first =
+      m->window_chunked ? position - (position - start) % m->window_tokens : position - m->window_tokens + 1;
+  return first > document ? first : document;
+}
+
 struct spp_interval spp_mask_row(const struct spp_attn_mask *m, int64_t row, int64_t kv_tokens) {
   struct spp_interval none = {0, 0}, view = {0, kv_tokens};
   if (m->kind == SPP_MASK_FULL && !m->cu_seqlens) return view;
   int64_t position = spp_position(&m->q, row);
+  int64_t first = INT64_MIN; /* position of the first key that is seen */
   if (m->kind == SPP_MASK_CAUSAL) view.hi = rows_below(&m->kv, position + 1, kv_tokens);
   if (m->cu_seqlens) {
     int64_t doc = find_document(m, position);
     if (doc < 0) return none;
-    view.lo = rows_below(&m->kv, m->cu_seqlens[doc], kv_tokens);
+    first = m->cu_seqlens[doc];
     int64_t end = rows_below(&m->kv, m->cu_seqlens[doc + 1], kv_tokens);
     if (end < view.hi) view.hi = end;
   }
+  if (m->window_tokens > 0) first = window_first(m, position, first);
+  if (first > INT64_MIN) view.lo = rows_below(&m->kv, first, kv_tokens);
   return view.lo < view.hi ? view : none;
 }
 
@@ -108,6 +118,7 @@ static const char *positions_fault(const struct spp_positions *p, int64_t tokens
 const char *spp_mask_fault(const struct spp_attn_mask *m, int64_t q_tokens, int64_t kv_tokens) {
   const char *fault = positions_fault(&m->q, q_tokens);
   if (!fault) fault = positions_fault(&m->kv, kv_tokens);
+  if (!fault && m->window_tokens < 0) return "the window is negative";
   if (fault || !m->cu_seqlens) return fault;
   if (m->n_docs < 0) return "the number of documents is negative";
   for (int64_t d = 0; d < m->n_docs; d++)

@@ -33,6 +33,8 @@ struct spp_attn_mask {
   struct spp_positions q, kv;
   const int64_t *cu_seqlens;
   int64_t n_docs;
+  int64_t window_tokens; /* causal: a query sees the last so many keys, its own among them; 0: all */
+  bool window_chunked;   /* ... or those of its block of so many, counted from the document's first */
 };
 
 /* Key rows [lo, hi); empty when lo >= hi. */

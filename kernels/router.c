@@ -1,5 +1,7 @@
 #include "kernels/router.h"
 
+#include <math.h>
+
 /* Position of the largest of p that `taken` (k chosen so far) does not hold. */
 static int32_t next_largest(const float *p, int64_t experts, const int32_t *taken, int64_t k) {
   int32_t best = -1;
@@ -19,12 +21,25 @@ static float chosen_sum(const struct spp_router *a, int64_t t) {
   return sum;
 }
 
+void spp_router_choose(const float *probs, int64_t experts, int64_t top_k, int32_t *chosen) {
+  for (int64_t i = 0; i < top_k; i++)
+    chosen[i] = next_largest(probs, experts, chosen, i);
+}
+
+void spp_router_probabilities(const struct spp_kernels *kernels, const struct spp_router *a) {
+  if (!a->sigmoid) {
+    kernels->ops->softmax(a->tokens, a->experts, a->logits, a->probs);
+    return;
+  }
+  for (int64_t i = 0; i < a->tokens * a->experts; i++)
+    a->probs[i] = 1.0F / (1.0F + expf(-a->logits[i]));
+}
+
 void spp_router_forward(const struct spp_kernels *kernels, const struct spp_router *a) {
-  kernels->ops->softmax(a->tokens, a->experts, a->logits, a->probs);
+  spp_router_probabilities(kernels, a);
   for (int64_t t = 0; t < a->tokens; t++) {
     int32_t *chosen = a->chosen + t * a->top_k;
-    for (int64_t i = 0; i < a->top_k; i++)
-      chosen[i] = next_largest(a->probs + t * a->experts, a->experts, chosen, i);
+    spp_router_choose(a->probs + t * a->experts, a->experts, a->top_k, chosen);
     float sum = a->normalise ? chosen_sum(a, t) : 1.0F;
     for (int64_t i = 0; i < a->top_k; i++)
       a->weights[t * a->top_k + i] = a->probs[t * a->experts + chosen[i]] / sum;
@@ -32,7 +47,8 @@ void spp_router_forward(const struct spp_kernels *kernels, const struct spp_rout
 }
 
 /* With p the probabilities and w = p / s over the chosen (s = 1 when not normalised):
- * dp_i = (dw_i - sum_j dw_j w_j) / s when normalised, else dw_i; dlogit_e = p_e * (dp_e - sum_j dp_j p_j). */
+ * dp_i = (dw_i - sum_j dw_j w_j) / s when normalised, else dw_i; dlogit_e = p_e * (dp_e - sum_j dp_j p_j) for
+ * a softmax, p_e * (1 - p_e) * dp_e for sigmoids. */
 void spp_router_backward(const struct spp_router *a) {
   for (int64_t t = 0; t < a->tokens; t++) {
     const float *p = a->probs + t * a->experts, *dw = a->dweights + t * a->top_k;
@@ -47,8 +63,8 @@ void spp_router_backward(const struct spp_router *a) {
       all += dp[i] * p[chosen[i]];
     }
     for (int64_t e = 0; e < a->experts; e++)
-      dl[e] = -p[e] * all;
+      dl[e] = a->sigmoid ? 0.0F : -p[e] * all;
     for (int64_t i = 0; i < a->top_k; i++)
-      dl[chosen[i]] += p[chosen[i]] * dp[i];
+      dl[chosen[i]] += p[chosen[i]] * dp[i] * (a->sigmoid ? 1.0F - p[chosen[i]] : 1.0F);
   }
 }

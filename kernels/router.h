@@ -14,6 +14,7 @@
 struct spp_router {
   int64_t tokens, experts, top_k; /* 1 <= top_k <= experts, at most SPP_ROUTER_MAX_TOP_K */
   bool normalise;                 /* norm_topk_prob */
+  bool sigmoid;                   /* probabilities of each expert by itself (DeepSeek-V3), not a softmax */
   const float *logits;            /* [tokens][experts] */
   float *probs;                   /* [tokens][experts]; kept for the backward */
   int32_t *chosen;       /* [tokens][top_k], by falling probability, the lower expert first on ties */
@@ -23,6 +24,11 @@ struct spp_router {
 };
 
 void spp_router_forward(const struct spp_kernels *kernels, const struct spp_router *a);
+
+/* The k largest of one token's probabilities, the lower expert first on ties. */
+void spp_router_choose(const float *probs, int64_t experts, int64_t top_k, int32_t *chosen);
+/* Probabilities of all experts from their logits. */
+void spp_router_probabilities(const struct spp_kernels *kernels, const struct spp_router *a);
 
 /* From probs, chosen and dweights. */
 void spp_router_backward(const struct spp_router *a);

@@ -67,8 +67,15 @@ int64_t spp_mlp_rows(const struct spp_job *job, const struct spp_geometry *g) {
 }
 
 /* Each rank routes its stream tokens k times and receives as many; expert tensor parallelism gathers them. */
+int64_t spp_routed_rows(const struct spp_job *job, const struct spp_geometry *g) {
+  int64_t even = spp_sat_mul(g->stream_tokens, job->arch->experts_per_token);
+  if (job->expert_capacity <= 0) return even;
+  double rows = job->expert_capacity * (double)even + 0.5;
+  return rows < 9e18 ? (int64_t)rows : INT64_MAX;
+}
+
 int64_t spp_expert_rows(const struct spp_job *job, const struct spp_geometry *g) {
-  return spp_sat_mul(spp_sat_mul(g->stream_tokens, job->arch->experts_per_token), g->etp);
+  return spp_sat_mul(spp_routed_rows(job, g), g->etp);
 }
 
 static const struct spp_tensor op_input = {"layer input", SPP_PART_LAYER_INPUTS,

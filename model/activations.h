@@ -55,6 +55,8 @@ int64_t spp_mlp_width(const struct spp_geometry *g, const struct spp_layer_kind 
 /* Tokens a dense MLP works on at a time: all, or a tile of DeepSpeed's TiledMLP (runtime/sequence_parallel/
  * ulysses_sp.py; ArcticTraining cuts ceil(tokens / hidden) tiles). */
 int64_t spp_mlp_rows(const struct spp_job *job, const struct spp_geometry *g);
+/* Rows that a rank sends to experts: k a token, or what their capacity has room for. */
+int64_t spp_routed_rows(const struct spp_job *job, const struct spp_geometry *g);
 /* Rows that reach a rank's experts when routing is balanced. */
 int64_t spp_expert_rows(const struct spp_job *job, const struct spp_geometry *g);
 

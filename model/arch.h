@@ -116,6 +116,7 @@ struct spp_arch {
   int64_t experts, experts_per_token, expert_ffn, shared_experts,
       shared_expert_ffn; /* 0 when dense; shared width: of one */
   bool shared_expert_gate, router_bias, expert_bias, router_sigmoid;
+  bool router_normalise; /* the weights of the chosen experts are made to sum to 1 (norm_topk_prob) */
   int64_t mtp_layers; /* multi-token-prediction modules, not counted in totals */
 
   struct spp_vision vision;

@@ -1,5 +1,6 @@
 /* Expert parallelism: tokens travel to their experts and back, balanced routing assumed.
  * Source: NVIDIA/Megatron-LM megatron/core/transformer/moe/token_dispatcher.py (all-to-all dispatcher). */
+#include "model/activations.h"
 #include "model/comm_internal.h"
 
 enum { PROBABILITY_BYTES = 4 }; /* fp32 */
@@ -49,7 +50,7 @@ void spp_comm_emit_experts(const struct spp_comm_context *c) {
   const struct spp_arch *arch = c->job->arch;
   if (arch->experts == 0 || c->moe_layers == 0 || (c->g->ep == 1 && c->g->etp == 1)) return;
   struct spp_pass_counts n = spp_comm_layer_counts(c, c->moe_layers, c->full_moe_layers, SPP_RC_MOE);
-  int64_t routed = spp_sat_mul(c->g->stream_tokens, arch->experts_per_token);
+  int64_t routed = spp_routed_rows(c->job, c->g);
   int64_t payload = spp_sat_mul(routed, arch->hidden * c->element_bytes);
   int64_t layer_bytes = 0;
   if (c->g->ep > 1) {

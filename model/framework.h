@@ -156,6 +156,7 @@ struct spp_framework {
   bool ring_needs_packing;
   enum spp_ring_impl ring_impl;
   bool ring_zigzag;     /* balanced; false = contiguous */
+  bool expert_capacity; /* experts may have room for a fixed number of rows */
   bool ring_orders[SPP_RING_ORDER_COUNT]; /* orders it can be told beside that */
   bool ulysses_overlap; /* q/k/v all-to-alls overlap projections */
   bool allgather_overlap;

@@ -67,6 +67,7 @@ static const struct field fields[] = {
     BOOL(ring_needs_packing),
     WORD(ring_impl, RING_IMPL),
     BOOL(ring_zigzag),
+    {"expert_capacity", KIND_BOOL, AT(expert_capacity), 0, true},
     {"ring_orders", KIND_SET, AT(ring_orders), SPP_WORDS_RING_ORDER, true},
     BOOL(ulysses_overlap),
     BOOL(allgather_overlap),

@@ -153,6 +153,7 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->loss = (enum spp_loss_choice)or_else(path ? SPP_UNSET : spec->loss, (int)f->loss_default);
   job->loss_path_forced = path ? spec->loss - (int)SPP_LOSS_CHOICE_COUNT : SPP_UNSET;
   job->quant = (enum spp_quant)or_else(spec->quant, SPP_QUANT_NF4_DOUBLE);
+  job->expert_capacity = spec->arch && spec->arch->experts > 0 ? spec->expert_capacity : 0;
   job->packing = or_else(spec->packing, 0) != 0;
   job->train_embeddings = or_else(spec->train_embeddings, 0) != 0;
   job->vision_trainable = or_else(spec->vision_trainable, 0) != 0;
@@ -197,6 +198,9 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
                       .calib = spec->calib};
   resolve_choices(spec, framework, &j);
   resolve_sizes(spec, framework, &j);
+  if (j.expert_capacity > 0 && !framework->expert_capacity)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--moe-capacity", "leave it out",
+                        "experts of a fixed capacity are not modelled for %s", framework->display);
   const bool orders[SPP_RING_ORDER_COUNT] = {
       [SPP_RING_CONTIGUOUS] = !framework->ring_zigzag || framework->ring_orders[SPP_RING_CONTIGUOUS],
       [SPP_RING_ZIGZAG] = framework->ring_zigzag || framework->ring_orders[SPP_RING_ZIGZAG]};

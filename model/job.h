@@ -62,6 +62,7 @@ struct spp_job {
   enum spp_kernel_style kernels;
   enum spp_ring_impl ring_impl;
   enum spp_ring_order ring_order;
+  double expert_capacity; /* rows an expert has room for, over its even share; 0: an even share, all used */
   enum spp_loss_choice loss;
   int loss_path_forced; /* enum spp_loss_path or SPP_UNSET */
   int64_t loss_chunk_tokens;
@@ -97,6 +98,7 @@ struct spp_job_spec {
   int loss; /* enum spp_loss_choice, or SPP_LOSS_CHOICE_COUNT + enum spp_loss_path: that very path */
   int64_t loss_chunk_tokens;
   int64_t lora_rank;
+  double expert_capacity; /* 0 = unset */
   double lora_dropout; /* negative = unset */
   unsigned lora_targets; /* 0 = unset */
   int train_embeddings;

@@ -110,6 +110,8 @@
         "ring_impl", "which ring attention code"),                                                           \
       X(FRAMEWORK, "ring-order", 0, SPP_CHOICE(spp_ring_order_word), "ORDER", spec, ring_order, NUMBERED,    \
         "ring_order", "which tokens a rank of a ring or all-gather holds"),                                  \
+      X(FRAMEWORK, "moe-capacity", 0, SPP_REAL(0.01, 1024), "F", spec, expert_capacity, NUMBERED,            \
+        "expert_capacity", "experts have room for F times their even share of tokens (default: balanced)"),  \
       X(FRAMEWORK, "loss", 0, SPP_CHOICE(spp_loss_word), "HOW", spec, loss, MODELLED, "loss",                \
         "how the loss treats the logits"),                                                                   \
       X(FRAMEWORK, "loss-chunk", 0, SPP_TOKENS(INT64_C(1) << 30), "TOKENS", spec, loss_chunk_tokens,         \

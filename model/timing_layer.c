@@ -77,12 +77,17 @@ static void add_gemm(const struct spp_timing_context *c, struct spp_layer_time *
   if (c->base_trainable) t->wgrad_s += r->wgrad_ratio * spp_gemm_s(r, n, k, m);
 }
 
+/* Rows of experts, over k a token. */
+static double fill(const struct spp_timing_context *c) {
+  return c->job->expert_capacity > 0 ? c->job->expert_capacity : 1;
+}
+
 static void add_expert_gemm(const struct spp_timing_context *c, struct spp_layer_time *t, double n,
                             double k) {
   const struct spp_arch *a = c->job->arch;
   const struct spp_geometry *g = c->g;
   double groups = (double)spp_max64(1, a->experts / g->ep);
-  double rows = (double)(g->tokens * a->experts_per_token * g->etp) / (double)g->tp / groups;
+  double rows = (double)(g->tokens * a->experts_per_token * g->etp) * fill(c) / (double)g->tp / groups;
   t->forward.gemm_s += spp_grouped_gemm_s(&c->rates, groups, rows, n, k);
   t->backward.gemm_s += c->rates.grouped_dgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, rows, k, n);
   if (c->base_trainable)
@@ -130,7 +135,7 @@ static void add_mlp_kernels(const struct spp_timing_context *c, const struct spp
     add_op(c, t, act, kernel, tokens * (double)a->ffn / tp, 1);
     return;
   }
-  double routed = tokens * (double)(a->experts_per_token * g->etp) / tp;
+  double routed = tokens * (double)(a->experts_per_token * g->etp) * fill(c) / tp;
   const struct op_bytes permute = {PERMUTE_BYTES, PERMUTE_BYTES, 4}, router = {ROUTER_BYTES, ROUTER_BYTES, 8};
   add_op(c, t, act, kernel, routed * (double)a->expert_ffn / (double)g->etp, 1);
   add_op(c, t, act, kernel, tokens * (double)(a->shared_experts * a->shared_expert_ffn) / tp,

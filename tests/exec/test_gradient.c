@@ -22,7 +22,20 @@ static const struct gradient_case {
      documents, 4},
     {"experts",
      "{\"model_type\":\"qwen3_moe\"," SHAPE "\"moe_intermediate_size\":24,\"num_experts\":4,\"num_experts_"
-                                            "per_tok\":2,\"tie_word_embeddings\":false}",
+     "per_tok\":2,\"tie_word_embeddings\":false}",
+     NULL, 0},
+    {"a window, one layer full, q, k and v joined",
+     "{\"model_type\":\"phi3\"," SHAPE "\"sliding_window\":5,\"layer_types\":[\"sliding_attention\","
+     "\"full_attention\"],\"tie_word_embeddings\":false}",
+     documents, 4},
+    {"biases everywhere",
+     "{\"model_type\":\"llama\"," SHAPE "\"attention_bias\":true,\"mlp_bias\":true,"
+     "\"tie_word_embeddings\":false}",
+     NULL, 0},
+    {"a dense layer, then experts and a shared one behind a gate",
+     "{\"model_type\":\"qwen2_moe\"," SHAPE "\"moe_intermediate_size\":24,\"num_experts\":4,"
+     "\"num_experts_per_tok\":2,\"shared_expert_intermediate_size\":40,\"mlp_only_layers\":[0],"
+     "\"tie_word_embeddings\":false}",
      NULL, 0},
 };
 

@@ -53,34 +53,45 @@ static void zigzag_positions_give_the_ring_steps(void **state) {
 
 static bool visible(const struct spp_attn_mask *m, int64_t i, int64_t j) {
   int64_t q = spp_position(&m->q, i), k = spp_position(&m->kv, j);
+  int64_t window = m->window_tokens, first = 0;
   if (m->kind == SPP_MASK_CAUSAL && k > q) return false;
-  if (!m->cu_seqlens) return true;
-  for (int64_t d = 0; d < m->n_docs; d++)
-    if (m->cu_seqlens[d] <= q && q < m->cu_seqlens[d + 1])
-      return m->cu_seqlens[d] <= k && k < m->cu_seqlens[d + 1];
-  return false;
+  for (int64_t d = 0; m->cu_seqlens && d < m->n_docs; d++)
+    if (m->cu_seqlens[d] <= q && q < m->cu_seqlens[d + 1]) {
+      if (k < m->cu_seqlens[d] || k >= m->cu_seqlens[d + 1]) return false;
+      first = m->cu_seqlens[d];
+    }
+  if (m->cu_seqlens && (q < m->cu_seqlens[0] || q >= m->cu_seqlens[m->n_docs])) return false;
+  if (window == 0) return true;
+  return m->window_chunked ? (k - first) / window == (q - first) / window : q - k < window;
 }
 
 static void intervals_hold_exactly_the_visible_pairs(void **state) {
   (void)state;
-  const struct spp_attn_mask masks[] = {spp_mask_full(),
-                                        spp_mask_causal(0, 0),
-                                        spp_mask_causal(3, 1),
-                                        spp_mask_packed(docs, 3),
-                                        {SPP_MASK_CAUSAL, {0, rank1, 2}, {0, rank0, 2}, docs, 3},
-                                        {SPP_MASK_FULL, {0, rank0, 2}, {0, rank1, 2}, docs, 3}};
-  for (size_t c = 0; c < sizeof masks / sizeof masks[0]; c++) {
-    int64_t pairs = 0;
-    for (int64_t i = 0; i < 4; i++)
-      for (int64_t j = 0; j < 4; j++) {
-        struct spp_interval see = spp_mask_row(&masks[c], i, 4);
-        bool want = visible(&masks[c], i, j);
-        expect_note("mask %d, row %d, key %d", (int)c, (int)i, (int)j);
-        expect_true((see.lo <= j && j < see.hi) == want);
-        pairs += want;
+  const struct spp_attn_mask masks[] = {
+      spp_mask_full(),
+      spp_mask_causal(0, 0),
+      spp_mask_causal(3, 1),
+      spp_mask_packed(docs, 3),
+      {.kind = SPP_MASK_CAUSAL, .q = {0, rank1, 2}, .kv = {0, rank0, 2}, .cu_seqlens = docs, .n_docs = 3},
+      {.kind = SPP_MASK_FULL, .q = {0, rank0, 2}, .kv = {0, rank1, 2}, .cu_seqlens = docs, .n_docs = 3}};
+  for (size_t c = 0; c < sizeof masks / sizeof masks[0]; c++)
+    for (int64_t window = 0; window < 4; window++)
+      for (int chunked = 0; chunked < 2; chunked++) {
+        struct spp_attn_mask m = masks[c];
+        int64_t pairs = 0;
+        if (window > 0 && m.kind != SPP_MASK_CAUSAL) continue;
+        m.window_tokens = window;
+        m.window_chunked = chunked != 0;
+        for (int64_t i = 0; i < 4; i++)
+          for (int64_t j = 0; j < 4; j++) {
+            struct spp_interval see = spp_mask_row(&m, i, 4);
+            bool want = visible(&m, i, j);
+            expect_note("mask %d, window %d, row %d, key %d", (int)c, (int)window, (int)i, (int)j);
+            expect_true((see.lo <= j && j < see.hi) == want);
+            pairs += want;
+          }
+        expect_i64(spp_mask_pairs(&m, 4, 4), pairs);
       }
-    expect_i64(spp_mask_pairs(&masks[c], 4, 4), pairs);
-  }
 }
 
 static void a_block_knows_what_any_and_all_of_its_rows_see(void **state) {

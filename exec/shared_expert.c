@@ -1,0 +1,142 @@
+/* The shared expert of a mixture: an MLP that every token visits, its output scaled by the sigmoid of one
+ * logit where the model has such a gate (huggingface/transformers modeling_qwen2_moe.py
+ * Qwen2MoeSparseMoeBlock, modeling_deepseek_v3.py DeepseekV3MoE). */
+#include <math.h>
+
+#include "exec/engine.h"
+#include "exec/try.h"
+
+struct shared {
+  struct spp_engine *e;
+  const struct spp_ops *ops;
+  const struct spp_unit_use *use;
+  struct spp_layer_kept *kept;
+  int64_t tokens, hidden, ffn;
+  bool gated; /* by the logit */
+};
+
+static struct shared shared_of(struct spp_engine *e, const struct spp_unit_use *use,
+                               struct spp_layer_kept *kept) {
+  return (struct shared){.e = e,
+                         .ops = e->rank->kernels->ops,
+                         .use = use,
+                         .kept = kept,
+                         .tokens = e->g->stream_tokens,
+                         .hidden = e->arch->hidden,
+                         .ffn = use->unit->held[SPP_SLOT_SHARED_UP].rows,
+                         .gated = spp_use_has(use, SPP_SLOT_SHARED_SWITCH)};
+}
+
+static enum spp_status product(const struct shared *s, enum spp_slot slot, const void *x, void *y) {
+  const struct spp_held *w = &s->use->unit->held[slot];
+  return spp_linear_forward(s->e->rank, s->tokens, w->cols, w->rows, spp_linear_in(s->e->store), x,
+                            spp_use_weight(s->use, slot), y);
+}
+
+/* How much of the expert's output token t takes. */
+static float share_of(const struct shared *s, int64_t t) {
+  float logit;
+  s->ops->row_dots(1, s->hidden, spp_engine_at(s->e, s->kept->normed2, t * s->hidden), s->hidden, s->e->store,
+                   spp_use_weight(s->use, SPP_SLOT_SHARED_SWITCH), s->hidden, s->e->store, &logit, 1);
+  return 1.0F / (1.0F + expf(-logit));
+}
+
+static enum spp_status add_output(const struct shared *s, void *out, void *sums) {
+  void *scaled;
+  if (!s->gated) {
+    s->ops->add(s->tokens * s->hidden, s->e->store, sums, out, sums);
+    return SPP_OK;
+  }
+  SPP_TRY(spp_engine_block(s->e, SPP_PART_CONTEXT, "scaled row", s->hidden, &scaled));
+  for (int64_t t = 0; t < s->tokens; t++) {
+    void *sum = spp_engine_at(s->e, sums, t * s->hidden);
+    s->ops->convert(s->hidden, spp_engine_at(s->e, out, t * s->hidden), s->e->store, scaled, s->e->store);
+    s->ops->scale(s->hidden, share_of(s, t), scaled, s->e->store);
+    s->ops->add(s->hidden, s->e->store, sum, scaled, sum);
+  }
+  spp_heap_free(&s->e->rank->heap, scaled);
+  return SPP_OK;
+}
+
+enum spp_status spp_shared_expert_forward(struct spp_engine *e, const struct spp_unit_use *use,
+                                          struct spp_layer_kept *k, void *sums) {
+  const struct shared s = shared_of(e, use, k);
+  const enum spp_part kept_part = SPP_PART_ACTIVATIONS;
+  int64_t n = s.tokens * s.ffn;
+  void *out;
+  SPP_TRY(spp_engine_block(e, kept_part, "shared expert: gate and up", 2 * n, &k->shared_gate_up));
+  SPP_TRY(product(&s, SPP_SLOT_SHARED_GATE, k->normed2, k->shared_gate_up));
+  SPP_TRY(product(&s, SPP_SLOT_SHARED_UP, k->normed2, spp_engine_at(e, k->shared_gate_up, n)));
+  SPP_TRY(spp_engine_block(e, kept_part, "shared expert: input of down", n, &k->shared_product));
+  s.ops->swiglu_forward(n, e->store, k->shared_gate_up, spp_engine_at(e, k->shared_gate_up, n),
+                        k->shared_product);
+  SPP_TRY(spp_engine_block(e, s.gated ? kept_part : SPP_PART_TRANSIENT, "shared expert: output",
+                           s.tokens * s.hidden, &out));
+  SPP_TRY(product(&s, SPP_SLOT_SHARED_DOWN, k->shared_product, out));
+  SPP_TRY(add_output(&s, out, sums));
+  if (s.gated)
+    k->shared_out = out;
+  else
+    spp_heap_free(&e->rank->heap, out);
+  return SPP_OK;
+}
+
+static enum spp_status weight_grad(const struct shared *s, enum spp_slot slot, const void *dy,
+                                   const void *x) {
+  const struct spp_held *w = &s->use->unit->held[slot];
+  return spp_linear_weight(s->e->rank, s->tokens, w->cols, w->rows, spp_linear_in(s->e->store), dy, x,
+                           spp_use_grad(s->use, slot));
+}
+static enum spp_status input_grad(const struct shared *s, enum spp_slot slot, const void *dy, bool add,
+                                  void *dx) {
+  const struct spp_held *w = &s->use->unit->held[slot];
+  return spp_linear_input(s->e->rank, s->tokens, w->cols, w->rows, spp_linear_in(s->e->store), dy,
+                          spp_use_weight(s->use, slot), add, dx);
+}
+
+/* The kept output becomes the gradient that reaches it, dy times the share; the logit's goes to the gate's
+ * weight and to the input. */
+static enum spp_status gate_back(const struct shared *s, const void *dy, void *dx) {
+  const void *weight = spp_use_weight(s->use, SPP_SLOT_SHARED_SWITCH);
+  float *grad = spp_use_grad(s->use, SPP_SLOT_SHARED_SWITCH), *sum;
+  SPP_TRY(spp_engine_floats(s->e, SPP_PART_CONTEXT, "row of the gradient", s->hidden, &sum));
+  for (int64_t t = 0; t < s->tokens; t++) {
+    float share = share_of(s, t), dot;
+    void *out = spp_engine_at(s->e, s->kept->shared_out, t * s->hidden),
+         *d = spp_engine_at(s->e, dx, t * s->hidden);
+    const void *dy_row = spp_at_const(dy, s->e->store, t * s->hidden);
+    s->ops->row_dots(1, s->hidden, dy_row, s->hidden, s->e->store, out, s->hidden, s->e->store, &dot, 1);
+    float dlogit = dot * share * (1.0F - share);
+    s->ops->accumulate(s->hidden, dlogit, spp_engine_at(s->e, s->kept->normed2, t * s->hidden), s->e->store,
+                       grad);
+    s->ops->convert(s->hidden, d, s->e->store, sum, SPP_STORE_F32);
+    s->ops->accumulate(s->hidden, dlogit, weight, s->e->store, sum);
+    s->ops->convert(s->hidden, sum, SPP_STORE_F32, d, s->e->store);
+    s->ops->convert(s->hidden, dy_row, s->e->store, out, s->e->store);
+    s->ops->scale(s->hidden, share, out, s->e->store);
+  }
+  spp_heap_free(&s->e->rank->heap, sum);
+  return SPP_OK;
+}
+
+enum spp_status spp_shared_expert_backward(struct spp_engine *e, const struct spp_unit_use *use,
+                                           struct spp_layer_kept *k, const void *dy, void *dx) {
+  const struct shared s = shared_of(e, use, k);
+  int64_t n = s.tokens * s.ffn;
+  void *up = spp_engine_at(e, k->shared_gate_up, n), *dproduct;
+  if (s.gated) SPP_TRY(gate_back(&s, dy, dx));
+  const void *dout = s.gated ? k->shared_out : dy;
+  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_DOWN, dout, k->shared_product));
+  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "gradients inside the MLP", n, &dproduct));
+  SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_DOWN, dout, false, dproduct));
+  s.ops->swiglu_backward(n, e->store, k->shared_gate_up, up, dproduct, k->shared_gate_up, up);
+  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, k->normed2));
+  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_UP, up, k->normed2));
+  SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, true, dx));
+  SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_UP, up, true, dx));
+  void *const done[] = {dproduct, k->shared_gate_up, k->shared_product, k->shared_out};
+  for (size_t i = 0; i < sizeof done / sizeof done[0]; i++)
+    spp_heap_free(&e->rank->heap, done[i]);
+  k->shared_gate_up = k->shared_product = k->shared_out = NULL;
+  return SPP_OK;
+}
