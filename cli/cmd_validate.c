@@ -22,7 +22,8 @@ static bool names_layout(const struct spp_cli *cli) {
   for (int i = 0; i < spp_option_count; i++)
     if (spp_options[i].layout && cli->set_by[i] == SPP_SET_BY_FLAG) return true;
   return cli->args.ranks > 0 || cli->args.model || cli->args.spec.seq_tokens > 0 ||
-         cli->args.spec.global_batch > 0 || cli->args.doc_lengths || cli->args.spec.dtype != SPP_UNSET;
+         cli->args.spec.global_batch > 0 || cli->args.doc_lengths || cli->args.scale ||
+         cli->args.spec.dtype != SPP_UNSET;
 }
 
 static int64_t or_one(int64_t degree) {
@@ -40,7 +41,15 @@ static int64_t ranks_of(const struct spp_args *args) {
 static enum spp_status load_model(struct spp_cli *cli, const char *text, const struct spp_arch **arch,
                                   struct spp_diag *diag) {
   if (text) return spp_arch_parse(text, strlen(text), "suite", &cli->arena, arch, diag);
-  if (cli->args.model) return spp_arch_load(cli->config_dir, cli->args.model, &cli->arena, arch, diag);
+  struct spp_arch_scale scale = {0};
+  if (cli->args.scale) {
+    enum spp_status status = spp_arch_scale_parse(cli->args.scale, &scale, diag);
+    if (status != SPP_OK) return status;
+    if (!cli->args.model)
+      return spp_diag_set(diag, SPP_ERR_USAGE, "--scale", "add --model", "there is no model to scale");
+  }
+  if (cli->args.model)
+    return spp_arch_load_scaled(cli->config_dir, cli->args.model, &scale, &cli->arena, arch, diag);
   return spp_arch_parse(spp_suite_model, strlen(spp_suite_model), "suite", &cli->arena, arch, diag);
 }
 

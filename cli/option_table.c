@@ -172,6 +172,8 @@ const struct spp_option spp_options[] = {
      .help = "ranks (default: the product of the degrees; calibrate: one a processor, at least 2)"},
     {"suite", 0, SPP_CHOICE(suite_word), .arg = "NAME", AT(suite), QUESTION, .commands = SPP_CMD_VALIDATE,
      .key = "suite", .help = "which table of cases (default: quick, unless a layout is named)"},
+    {"scale", 0, TEXT, .arg = "LIST", AT(scale), QUESTION, .commands = SPP_CMD_VALIDATE, .key = "scale",
+     .help = "sizes in place of the model's: layers=2,hidden=64,heads=8,kv-heads=2,head-dim=16,ffn=96,vocab=128"},
     {"steps", 0, SPP_COUNT(1, SPP_VALIDATE_MAX_STEPS), .arg = "N", AT(steps), QUESTION,
      .commands = SPP_CMD_VALIDATE, .key = "steps", .help = "optimizer steps of each case (default: 5)"},
     {"max-spread", 0, SPP_REAL(0, 1e6), .arg = "SHARE", AT(max_spread), QUESTION,

@@ -99,6 +99,7 @@ struct spp_args {
   int64_t worst;
   const char *junit; /* validate */
   int backend, suite;
+  const char *scale;
   int64_t ranks, steps;
   double max_spread; /* calibrate */
   int json, csv, svg, quiet, verbose;

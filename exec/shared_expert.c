@@ -123,18 +123,17 @@ enum spp_status spp_shared_expert_backward(struct spp_engine *e, const struct sp
                                            struct spp_layer_kept *k, const void *dy, void *dx) {
   const struct shared s = shared_of(e, use, k);
   int64_t n = s.tokens * s.ffn;
-  void *up = spp_engine_at(e, k->shared_gate_up, n), *dproduct;
+  void *up = spp_engine_at(e, k->shared_gate_up, n);
   if (s.gated) SPP_TRY(gate_back(&s, dy, dx));
   const void *dout = s.gated ? k->shared_out : dy;
   SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_DOWN, dout, k->shared_product));
-  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "gradients inside the MLP", n, &dproduct));
-  SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_DOWN, dout, false, dproduct));
-  s.ops->swiglu_backward(n, e->store, k->shared_gate_up, up, dproduct, k->shared_gate_up, up);
+  SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_DOWN, dout, false, k->shared_product)); /* in place of the product */
+  s.ops->swiglu_backward(n, e->store, k->shared_gate_up, up, k->shared_product, k->shared_gate_up, up);
   SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, k->normed2));
   SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_UP, up, k->normed2));
   SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, true, dx));
   SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_UP, up, true, dx));
-  void *const done[] = {dproduct, k->shared_gate_up, k->shared_product, k->shared_out};
+  void *const done[] = {k->shared_gate_up, k->shared_product, k->shared_out};
   for (size_t i = 0; i < sizeof done / sizeof done[0]; i++)
     spp_heap_free(&e->rank->heap, done[i]);
   k->shared_gate_up = k->shared_product = k->shared_out = NULL;

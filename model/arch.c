@@ -234,11 +234,12 @@ static void parse_document(struct spp_arch_reader *r, const char *where) {
     spp_arch_refuse(r, r->root, NULL, "more kinds of weights than can be described");
 }
 
-static enum spp_status parse_doc(const struct spp_json_doc *doc, const char *where, struct spp_arena *arena,
+static enum spp_status parse_doc(const struct spp_json_doc *doc, const char *where,
+                                 const struct spp_arch_scale *scale, struct spp_arena *arena,
                                  struct spp_arch **arch, struct spp_diag *diag) {
   struct spp_arch *a = spp_arena_alloc(arena, sizeof *a);
   if (!a) return spp_diag_oom(diag);
-  struct spp_arch_reader reader = {.root = spp_json_root(doc), .arch = a, .diag = diag};
+  struct spp_arch_reader reader = {.scale = scale, .root = spp_json_root(doc), .arch = a, .diag = diag};
   parse_document(&reader, where);
   if (reader.status == SPP_OK) *arch = a;
   return reader.status;
@@ -250,7 +251,7 @@ enum spp_status spp_arch_parse(const char *text, size_t length, const char *wher
   struct spp_arch *parsed;
   enum spp_status status = spp_json_parse(text, length, where, &doc, diag);
   if (status != SPP_OK) return status;
-  status = parse_doc(doc, where, arena, &parsed, diag);
+  status = parse_doc(doc, where, NULL, arena, &parsed, diag);
   spp_json_free(doc);
   if (status == SPP_OK) *arch = parsed;
   return status;
@@ -286,6 +287,12 @@ static enum spp_status read_preprocessor(const char *config_path, struct spp_vis
 
 enum spp_status spp_arch_load(const char *config_dir, const char *name, struct spp_arena *arena,
                               const struct spp_arch **arch, struct spp_diag *diag) {
+  return spp_arch_load_scaled(config_dir, name, NULL, arena, arch, diag);
+}
+
+enum spp_status spp_arch_load_scaled(const char *config_dir, const char *name,
+                                     const struct spp_arch_scale *scale, struct spp_arena *arena,
+                                     const struct spp_arch **arch, struct spp_diag *diag) {
   const char *path, *entry;
   enum spp_status status = spp_catalog_find(&models, config_dir, name, arena, &path, &entry, diag);
   if (status != SPP_OK) return status;
@@ -293,7 +300,7 @@ enum spp_status spp_arch_load(const char *config_dir, const char *name, struct s
   status = spp_json_load(path, &doc, diag);
   if (status != SPP_OK) return status;
   struct spp_arch *loaded;
-  status = parse_doc(doc, entry, arena, &loaded, diag);
+  status = parse_doc(doc, entry, scale, arena, &loaded, diag);
   spp_json_free(doc);
   if (status == SPP_OK) status = read_preprocessor(path, &loaded->vision, diag);
   if (status == SPP_OK) *arch = loaded;

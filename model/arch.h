@@ -158,6 +158,16 @@ static inline int64_t spp_arch_kv_heads(const struct spp_arch *a) {
  * named). */
 enum spp_status spp_arch_load(const char *config_dir, const char *name, struct spp_arena *arena,
                               const struct spp_arch **arch, struct spp_diag *diag);
+/* The same model made smaller: figures that take the place of those of its config.json; 0: as the file says. */
+struct spp_arch_scale {
+  int64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab, experts, experts_per_token, expert_ffn,
+      shared_experts;
+};
+/* "layers=2,hidden=64,kv-heads=2": SPP_ERR_USAGE names what is wrong, and the names there are. */
+enum spp_status spp_arch_scale_parse(const char *text, struct spp_arch_scale *scale, struct spp_diag *diag);
+enum spp_status spp_arch_load_scaled(const char *config_dir, const char *name, const struct spp_arch_scale *scale,
+                                     struct spp_arena *arena, const struct spp_arch **arch,
+                                     struct spp_diag *diag);
 /* Same from text already read; `where` names it in errors. */
 enum spp_status spp_arch_parse(const char *text, size_t length, const char *where, struct spp_arena *arena,
                                const struct spp_arch **arch, struct spp_diag *diag);

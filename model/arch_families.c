@@ -50,7 +50,8 @@ static void adjust_sigmoid(struct spp_arch_reader *r) {
 static void adjust_opt(struct spp_arch_reader *r) {
   struct spp_json narrow = spp_json_get(r->text, "word_embed_proj_dim");
   r->arch->learned_positions += 2;
-  if (spp_arch_read_i64(r, narrow, 1, 1 << 20, r->arch->hidden) != r->arch->hidden)
+  bool scaled = r->scale && r->scale->hidden > 0;
+  if (!scaled && spp_arch_read_i64(r, narrow, 1, 1 << 20, r->arch->hidden) != r->arch->hidden)
     spp_arch_refuse(r, narrow, "only OPT models with word_embed_proj_dim = hidden_size can be described",
                     "projected embeddings are not known");
 }

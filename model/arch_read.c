@@ -1,7 +1,10 @@
 #include "model/arch_read.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Names in the config classes of huggingface/transformers; the usual one first. The limit refuses absurd
  * values long before any product of them could leave int64. */
@@ -50,12 +53,75 @@ int64_t spp_arch_read_i64(struct spp_arch_reader *reader, struct spp_json v, int
   return value;
 }
 
+/* The figures that may be said instead of the file. */
+static const struct {
+  const char *name;
+  enum spp_arch_field field;
+  size_t offset;
+} scaled[] = {
+#define SCALED(name, field, member)                                                                          \
+  { name, SPP_FIELD_##field, offsetof(struct spp_arch_scale, member) }
+    SCALED("layers", LAYERS, layers),
+    SCALED("hidden", HIDDEN, hidden),
+    SCALED("ffn", FFN, ffn),
+    SCALED("heads", HEADS, heads),
+    SCALED("kv-heads", KV_HEADS, kv_heads),
+    SCALED("head-dim", HEAD_DIM, head_dim),
+    SCALED("vocab", VOCAB, vocab),
+    SCALED("experts", EXPERTS, experts),
+    SCALED("experts-per-token", EXPERTS_PER_TOKEN, experts_per_token),
+    SCALED("expert-ffn", EXPERT_FFN, expert_ffn),
+    SCALED("shared-experts", SHARED_EXPERTS, shared_experts),
+#undef SCALED
+};
+enum { SCALED_COUNT = sizeof scaled / sizeof scaled[0] };
+
+static int64_t scaled_value(const struct spp_arch_scale *scale, enum spp_arch_field field) {
+  for (int i = 0; scale && i < SCALED_COUNT; i++)
+    if (scaled[i].field == field) return *(const int64_t *)((const char *)scale + scaled[i].offset);
+  return 0;
+}
+
+static enum spp_status refuse_scale(const char *text, const char *what, struct spp_diag *diag) {
+  char hint[256] = "it takes NAME=N, joined by commas:";
+  for (int i = 0; i < SCALED_COUNT; i++) {
+    size_t used = strlen(hint);
+    snprintf(hint + used, sizeof hint - used, " %s", scaled[i].name);
+  }
+  return spp_diag_set(diag, SPP_ERR_USAGE, "--scale", hint, "'%.100s' %s", text, what);
+}
+
+enum spp_status spp_arch_scale_parse(const char *text, struct spp_arch_scale *scale, struct spp_diag *diag) {
+  struct spp_arch_scale s = {0};
+  for (const char *at = text; *at;) {
+    size_t length = strcspn(at, "=");
+    int i = 0;
+    while (i < SCALED_COUNT &&
+           !(strlen(scaled[i].name) == length && strncmp(scaled[i].name, at, length) == 0))
+      i++;
+    if (i == SCALED_COUNT || at[length] != '=') return refuse_scale(at, "is no figure of a model", diag);
+    char *end;
+    long long value = strtoll(at + length + 1, &end, 10);
+    if (end == at + length + 1 || value < 1 || value > fields[scaled[i].field].limit || (*end && *end != ','))
+      return refuse_scale(at, "has no number, or one out of range", diag);
+    *(int64_t *)((char *)&s + scaled[i].offset) = value;
+    at = *end ? end + 1 : end;
+  }
+  *scale = s;
+  return SPP_OK;
+}
+
 int64_t spp_arch_read_field(struct spp_arch_reader *reader, enum spp_arch_field field) {
-  return spp_arch_require_i64(reader, spp_arch_field_json(reader, field), 1, fields[field].limit);
+  int64_t said = scaled_value(reader->scale, field);
+  return said > 0 ? said
+                  : spp_arch_require_i64(reader, spp_arch_field_json(reader, field), 1, fields[field].limit);
 }
 
 int64_t spp_arch_read_field_or(struct spp_arch_reader *reader, enum spp_arch_field field, int64_t fallback) {
-  return spp_arch_read_i64(reader, spp_arch_field_json(reader, field), 0, fields[field].limit, fallback);
+  int64_t said = scaled_value(reader->scale, field);
+  return said > 0 ? said
+                  : spp_arch_read_i64(reader, spp_arch_field_json(reader, field), 0, fields[field].limit,
+                                      fallback);
 }
 
 bool spp_arch_read_bool(struct spp_arch_reader *reader, struct spp_json v, bool fallback) {

@@ -68,6 +68,7 @@ struct spp_arch_family {
 };
 
 struct spp_arch_reader {
+  const struct spp_arch_scale *scale; /* NULL: none */
   struct spp_json root, text; /* text: where the language model is described, root or root.text_config */
   const struct spp_arch_family *family;
   struct spp_arch *arch;

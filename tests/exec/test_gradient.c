@@ -32,6 +32,10 @@ static const struct gradient_case {
      "{\"model_type\":\"llama\"," SHAPE "\"attention_bias\":true,\"mlp_bias\":true,"
      "\"tie_word_embeddings\":false}",
      NULL, 0},
+    {"a router of sigmoids",
+     "{\"model_type\":\"glm4_moe\"," SHAPE "\"moe_intermediate_size\":24,\"n_routed_experts\":4,"
+     "\"num_experts_per_tok\":2,\"n_shared_experts\":1,\"tie_word_embeddings\":false}",
+     NULL, 0},
     {"a dense layer, then experts and a shared one behind a gate",
      "{\"model_type\":\"qwen2_moe\"," SHAPE "\"moe_intermediate_size\":24,\"num_experts\":4,"
      "\"num_experts_per_tok\":2,\"shared_expert_intermediate_size\":40,\"mlp_only_layers\":[0],"

@@ -89,10 +89,10 @@ static void suites_grow(void **state) {
 
 /* A model or layout the engine lacks is told, not run. */
 static void what_the_engine_lacks_is_refused(void **state) {
-  static const char windows[] =
-      "{\"model_type\":\"mistral\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
+  static const char capped[] =
+      "{\"model_type\":\"qwen2\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
       "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
-      "\"sliding_window\":16}";
+      "\"final_logit_softcapping\":30.0}";
   static const char nine[] = /* experts: 48 tokens with two each are no multiple */
       "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
       "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
@@ -102,7 +102,7 @@ static void what_the_engine_lacks_is_refused(void **state) {
     const char *model;
     int64_t tp, ulysses;
     enum spp_status status;
-  } bad[] = {{windows, 1, 1, SPP_ERR_ABSENT},
+  } bad[] = {{capped, 1, 1, SPP_ERR_ABSENT},
              {nine, 1, 1, SPP_ERR_USAGE},
              {spp_suite_model, 3, 1, SPP_ERR_USAGE},
              {spp_suite_model, 1, 3, SPP_ERR_USAGE}};

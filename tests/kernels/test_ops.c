@@ -316,7 +316,7 @@ static void the_router_picks_the_largest(void **state) {
   (void)state;
   float logits[3] = {0.0F, logf(2.0F), logf(5.0F)}, probs[3], weights[2];
   int32_t chosen[2];
-  struct spp_router a = {1, 3, 2, true, logits, probs, chosen, weights, NULL, NULL};
+  struct spp_router a = {1, 3, 2, true, false, logits, probs, chosen, weights, NULL, NULL};
   spp_router_forward(spp_kernels_best(), &a);
   expect_i64(chosen[0], 2);
   expect_i64(chosen[1], 1);
@@ -332,7 +332,7 @@ static void router_ties_go_to_the_lower_expert(void **state) {
   (void)state;
   float logits[4] = {1, 1, 1, 1}, probs[4], weights[2];
   int32_t chosen[2];
-  struct spp_router a = {1, 4, 2, true, logits, probs, chosen, weights, NULL, NULL};
+  struct spp_router a = {1, 4, 2, true, false, logits, probs, chosen, weights, NULL, NULL};
   spp_router_forward(spp_kernels_best(), &a);
   expect_i64(chosen[0], 0);
   expect_i64(chosen[1], 1);

@@ -133,7 +133,7 @@ static void router_gradients_match_finite_differences(void **state) {
   to_float(norm_x, logits, W);
   for (int normalise = 0; normalise < 2; normalise++) {
     const double p[1] = {(double)normalise};
-    struct spp_router a = {1, W, 2, normalise == 1, logits, probs, chosen, weights, dweights, dlogits};
+    struct spp_router a = {1, W, 2, normalise == 1, false, logits, probs, chosen, weights, dweights, dlogits};
     spp_router_forward(spp_kernels_best(), &a);
     expect_i64(chosen[0], 2);
     expect_i64(chosen[1], 0);
