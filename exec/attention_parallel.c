@@ -165,14 +165,24 @@ static enum spp_status run_forward(struct spp_rank *rank, const struct spp_atten
   return a->gathers ? spp_gather_forward(rank, a, pass, kept) : spp_ring_forward(rank, a, pass, kept);
 }
 
+static void free_inputs(struct spp_rank *rank, struct spp_attention_kept *kept) {
+  spp_heap_free(&rank->heap, kept->q);
+  spp_heap_free(&rank->heap, kept->k);
+  spp_heap_free(&rank->heap, kept->v);
+  spp_heap_free(&rank->heap, kept->lse);
+  kept->q = kept->k = kept->v = NULL;
+  kept->lse = NULL;
+}
+
 enum spp_status spp_attention_forward(struct spp_rank *rank, const struct spp_attention *a,
-                                      enum spp_pass pass, struct spp_attention_kept *kept) {
+                                      enum spp_pass pass, bool again, struct spp_attention_kept *kept) {
   const enum spp_part part = SPP_PART_ACTIVATIONS;
   SPP_TRY(exchange_inputs(rank, a, pass, kept));
   SPP_TRY(spp_attention_block(rank, a, part, "attention output", spp_attention_q_elements(a), &kept->out));
   SPP_TRY(run_forward(rank, a, pass, kept));
   kept->o_input = kept->out;
   if (!exchanges(a)) return SPP_OK;
+  if (again) free_inputs(rank, kept);
   return spp_ulysses_to_tokens(rank, a, (struct spp_label){"attention output", pass}, a->heads, 1,
                                "o_proj input", part, kept->out, &kept->o_input);
 }
@@ -219,7 +229,7 @@ void spp_attention_reduce(struct spp_rank *rank, const struct spp_attention *a,
 enum spp_status spp_attention_again(struct spp_rank *rank, const struct spp_attention *a,
                                     struct spp_attention_kept *kept) {
   if (!exchanges(a)) return run_forward(rank, a, SPP_PASS_RECOMPUTE, kept);
-  SPP_TRY(spp_attention_forward(rank, a, SPP_PASS_RECOMPUTE, kept));
+  SPP_TRY(spp_attention_forward(rank, a, SPP_PASS_RECOMPUTE, false, kept));
   spp_heap_free(&rank->heap, kept->o_input);
   kept->o_input = kept->out;
   return SPP_OK;

@@ -51,9 +51,9 @@ struct spp_attention_kept {
 };
 
 /* kept->q, k, v: [tokens][heads * head_dim] heap blocks, which are taken over; on return all of `kept` is
- * filled. */
+ * filled. again: it will run once more before backward, so that what Ulysses exchanged is freed at once. */
 enum spp_status spp_attention_forward(struct spp_rank *rank, const struct spp_attention *a,
-                                      enum spp_pass pass, struct spp_attention_kept *kept);
+                                      enum spp_pass pass, bool again, struct spp_attention_kept *kept);
 
 /* Selective recompute. The exchange of Ulysses takes q, k, v over, so they are copied before a forward pass;
  * after it `reduce` leaves q, k, v as they were and o_input, and frees the rest. Before backward `again` runs

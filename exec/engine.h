@@ -78,6 +78,7 @@ enum { SPP_ENGINE_MAX_EXPERTS = 512 };
 /* The experts that each token chose, [steps][layers][sequences of a step][tokens][k]. Scores that are all but
  * equal fall either way where sums are taken in another order: a run that is compared with another follows its
  * choices, and the largest difference of scores that it so passed over, over the larger of the two, is `passed`. */
+enum { SPP_NO_ROUTE = -1 }; /* of a token that was not there */
 struct spp_routes {
   int64_t layers, sequences, tokens, top_k;
   int16_t *chosen;

@@ -84,6 +84,7 @@ static int16_t *route_of(const struct spp_engine *e, int64_t layer, int64_t toke
 }
 
 static void follow_route(struct spp_engine *e, const float *probs, int16_t *route, int32_t *chosen) {
+  if (e->follows && route[0] == SPP_NO_ROUTE) return; /* padding there was none of */
   for (int64_t i = 0; i < e->arch->experts_per_token; i++) {
     if (!e->follows) {
       route[i] = (int16_t)chosen[i];

@@ -119,7 +119,7 @@ static enum spp_status attention(struct forward *f) {
   bool again = spp_engine_drops(f->e, SPP_RC_CORE_ATTN);
   struct spp_attention_kept inputs;
   if (again) SPP_TRY(spp_attention_copy_inputs(rank, a, &f->kept->attention, &inputs));
-  SPP_TRY(spp_attention_forward(rank, a, f->pass, &f->kept->attention));
+  SPP_TRY(spp_attention_forward(rank, a, f->pass, again, &f->kept->attention));
   if (again) spp_attention_reduce(rank, a, &inputs, &f->kept->attention);
   return SPP_OK;
 }

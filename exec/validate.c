@@ -381,6 +381,8 @@ static enum spp_status open_routes(struct run *run, struct spp_arena *arena, str
   run->routes = spp_arena_alloc(arena, sizeof *run->routes);
   r.chosen = spp_arena_array(arena, (size_t)spp_sat_mul(choices, run->steps), sizeof *r.chosen);
   if (!run->routes || !r.chosen) return spp_diag_oom(diag);
+  for (int64_t i = 0; i < choices * run->steps; i++)
+    r.chosen[i] = SPP_NO_ROUTE;
   *run->routes = r;
   return SPP_OK;
 }

@@ -87,7 +87,8 @@ void spp_kept_norms(const struct spp_layer_view *v) {
     spp_kept_append(v, &norm2_stats, SPP_BLOCK_NORM2, 0, SPP_DTYPE_FP32, rows, rms(a) ? 1 : 2);
   else
     spp_kept_norm(v, &norm2, SPP_BLOCK_NORM2, 0, rows, h, 1);
-  output(v, &norm2_output, SPP_BLOCK_NORM2, mlp);
+  bool early = v->job->framework->sharding == SPP_SHARDING_UNITS; /* exec/layer_backward.c frees it in mlp() */
+  output(v, &norm2_output, early ? SPP_BLOCK_MLP : SPP_BLOCK_NORM2, mlp);
   if (a->norms_per_layer < 4) return;
   spp_kept_norm(v, &after, SPP_BLOCK_NORM2, 0, rows, h, 1);
   spp_kept_norm(v, &after, SPP_BLOCK_MLP, 0, rows, h, 1);

@@ -118,7 +118,7 @@ static enum spp_status run_attention(struct spp_rank *rank, const struct spp_att
   SPP_TRY(take(rank, a, positions, w->q, c->heads, &kept.q));
   SPP_TRY(take(rank, a, positions, w->k, c->kv_heads, &kept.k));
   SPP_TRY(take(rank, a, positions, w->v, c->kv_heads, &kept.v));
-  SPP_TRY(spp_attention_forward(rank, a, SPP_PASS_FORWARD, &kept));
+  SPP_TRY(spp_attention_forward(rank, a, SPP_PASS_FORWARD, false, &kept));
   errors[0] = error_of(a, positions, kept.o_input, w->out, c->heads);
   SPP_TRY(take(rank, a, positions, w->dout, c->heads, &dout));
   void *o_input = kept.o_input == kept.out ? NULL : kept.o_input;
@@ -207,7 +207,7 @@ static void judge(struct whole *w) {
   memcpy(kept.q, w->q, wide);
   memcpy(kept.k, w->k, narrow);
   memcpy(kept.v, w->v, narrow);
-  expect_status(spp_attention_forward(&rank, &a, SPP_PASS_FORWARD, &kept), SPP_OK, &diag);
+  expect_status(spp_attention_forward(&rank, &a, SPP_PASS_FORWARD, false, &kept), SPP_OK, &diag);
   memcpy(w->out, kept.out, wide);
   void *dout;
   expect_status(block(&rank, n * c->heads * HEAD_DIM, &dout), SPP_OK, &diag);
