@@ -9,18 +9,23 @@
 /* The part of the layer whose backward frees the tensor. */
 enum spp_block { SPP_BLOCK_NORM1, SPP_BLOCK_ATTENTION, SPP_BLOCK_NORM2, SPP_BLOCK_MLP, SPP_BLOCK_COUNT };
 
+/* Under NVFP4 the first layers and the 16-bit tail keep different tensors. */
+enum spp_kept_in { SPP_KEPT_IN_ALL, SPP_KEPT_IN_WIDE, SPP_KEPT_IN_FP4 };
+
 struct spp_kept {
   const struct spp_tensor *tensor;
   enum spp_dtype dtype;
   enum spp_block block;
   unsigned modules; /* SPP_RC_* selective recompute modules that drop it, any of them */
   int64_t rows, cols;
+  enum spp_kept_in in;
 };
 enum { SPP_KEPT_MAX = 48 };
 #define SPP_RC_ALWAYS (1u << 30) /* never waits for backward: a tile that is run again there */
 struct spp_kept_list {
   int count;
-  int64_t bytes; /* of all items */
+  int64_t bytes;     /* of all items of a layer in 16 bit or FP8 */
+  int64_t fp4_bytes; /* of a layer in NVFP4 */
   struct spp_kept items[SPP_KEPT_MAX];
 };
 
@@ -33,16 +38,17 @@ struct spp_layer_view {
   enum spp_dtype act;     /* activations */
   enum spp_dtype gemm_in; /* what a matrix multiplication keeps of its input: 8 bit under FP8 training */
   struct spp_kept_list *list;
+  enum spp_kept_in in; /* which layers keep what is appended */
 };
 /* Everything one layer of `kind` keeps when nothing is recomputed. */
 void spp_kept_layer(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *g,
                     const struct spp_layer_kind *kind, struct spp_kept_list *list);
-/* What it keeps under op-level selective recompute (torchtitan activation_checkpoint.py): its input, every
- * second matrix product, and attention's output. */
+/* What it keeps under op-level selective recompute (torchtitan 0.3.0 distributed/activation_checkpoint.py
+ * SelectiveAC): its input, every second matrix product, and attention's output. */
 void spp_kept_op_level(const struct spp_job *job, const struct spp_layout *layout,
                        const struct spp_geometry *g, const struct spp_layer_kind *kind,
                        struct spp_kept_list *list);
-/* Bytes that stay when the modules of a selective recompute drop theirs. */
+/* Bytes that stay when the modules of a selective recompute drop theirs, in the layer that keeps least. */
 int64_t spp_kept_without(const struct spp_kept_list *list, unsigned modules);
 
 /* Element of an activation and of the inputs that GEMMs keep. */
@@ -63,6 +69,11 @@ int64_t spp_expert_rows(const struct spp_job *job, const struct spp_geometry *g)
 /* --- pieces, one file each --- */
 void spp_kept_append(const struct spp_layer_view *v, const struct spp_tensor *tensor, enum spp_block block,
                      unsigned modules, enum spp_dtype dtype, int64_t rows, int64_t cols);
+/* What a product keeps of its input, and once for each of `products` that quantise it for themselves. */
+void spp_kept_append_input(const struct spp_layer_view *v, const struct spp_tensor *tensor, enum spp_block block,
+                           unsigned modules, int64_t rows, int64_t cols, int products);
+/* SPP_RC_ALWAYS where a compiled FP8 product makes its input again, else 0. */
+unsigned spp_remade_input(const struct spp_layer_view *v);
 void spp_kept_norms(const struct spp_layer_view *v);     /* activations_norm.c */
 void spp_kept_attention(const struct spp_layer_view *v); /* activations_attention.c */
 void spp_kept_mlp(const struct spp_layer_view *v);       /* activations_mlp.c */

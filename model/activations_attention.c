@@ -10,7 +10,7 @@ static const struct spp_tensor out = KEPT("attention output", "attention backwar
 static const struct spp_tensor lse = KEPT("attention log-sum-exp", "attention backward");
 static const struct spp_tensor out_sharded =
     KEPT("o_proj input", "sequence-sharded copy made by the all-to-all");
-static const struct spp_tensor out_low = KEPT("o_proj input in 8 bit", "gradient of o_proj");
+static const struct spp_tensor out_low = KEPT("o_proj input in few bits", "gradient of o_proj");
 static const struct spp_tensor out_cut = KEPT("o_proj input", "copy without the padding of v");
 static const struct spp_tensor out_copied = KEPT("o_proj input", "copy into the order of tokens");
 static const struct spp_tensor masks =
@@ -56,9 +56,15 @@ static bool frees_at_once(const struct spp_layer_view *v) {
  * one (ms-swift ulysses.py; TransformerEngine AttnFuncWithCPAndQKVOA2A saves the output before its a2a). */
 static void keep_output(const struct spp_layer_view *v, int64_t width) {
   bool exchanged = v->g->su > 1, low = v->gemm_in != v->act;
+  struct spp_layer_view codes = *v;
   keep(v, &out, exchanged ? SPP_RC_CORE_ATTN : 0, width);
-  if (low)
-    spp_kept_append(v, &out_low, SPP_BLOCK_ATTENTION, 0, v->gemm_in, v->g->tokens, v->g->o_width);
+  codes.in = SPP_KEPT_IN_FP4;
+  if (v->job->fp4)
+    spp_kept_append(&codes, &out_low, SPP_BLOCK_ATTENTION, 0, SPP_DTYPE_INT8, v->g->tokens,
+                    spp_ceil_div(9 * v->g->o_width, 16));
+  else if (low)
+    spp_kept_append(v, &out_low, SPP_BLOCK_ATTENTION, spp_remade_input(v), v->gemm_in, v->g->tokens,
+                    v->g->o_width);
   else if (exchanged && keeps_o_input(v))
     spp_kept_append(v, &out_sharded, frees_at_once(v) ? SPP_BLOCK_NORM2 : SPP_BLOCK_ATTENTION, 0, v->act,
                     v->g->tokens, v->g->o_width);

@@ -67,7 +67,7 @@ static void keep_one(const struct spp_layer_view *v, const struct mlp_tensors *t
   }
   unsigned activation = t == &routed ? modules | SPP_RC_MOE_ACT : modules;
   if (spp_keeps_input(v->job, v->layout, SPP_LORA_DOWN))
-    spp_kept_append(v, &t->product, SPP_BLOCK_MLP, activation, v->gemm_in, rows, width);
+    spp_kept_append_input(v, &t->product, SPP_BLOCK_MLP, activation, rows, width, 1);
 }
 
 /* Megatron: logits and probabilities in fp32 [derived], the routing weights applied inside the activation

@@ -69,7 +69,9 @@ static int64_t output_rows(const struct spp_layer_view *v) {
 static void output(const struct spp_layer_view *v, const struct spp_tensor *name, enum spp_block block,
                    unsigned targets) {
   if (!spp_keeps_input(v->job, v->layout, targets)) return;
-  spp_kept_append(v, name, block, SPP_RC_LAYERNORM, v->gemm_in, output_rows(v), v->job->arch->hidden);
+  int readers = targets & SPP_LORA_GATE ? 2 : 0; /* products that read it */
+  if (targets & SPP_LORA_Q) readers += v->job->framework->fuses_qkv ? 1 : 3;
+  spp_kept_append_input(v, name, block, SPP_RC_LAYERNORM, output_rows(v), v->job->arch->hidden, readers);
 }
 
 /* Pre-norm layers, layers with a norm after each block too, and parallel blocks, whose attention and MLP read

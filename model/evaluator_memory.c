@@ -44,14 +44,14 @@ static void join_rows(const struct spp_memory_view *v, struct spp_kept_list *lis
     struct spp_kept *into = NULL;
     for (int j = 0; !input && !into && j < count; j++)
       if (list->items[j].block == k.block && list->items[j].modules == k.modules &&
-          list->items[j].dtype == SPP_DTYPE_INT8)
+          list->items[j].dtype == SPP_DTYPE_INT8 && list->items[j].in == k.in)
         into = &list->items[j];
     int64_t bytes = k.rows * k.cols * spp_dtype_bytes(k.dtype);
     if (into)
       into->rows += bytes;
     else
       list->items[count++] =
-          input ? k : (struct spp_kept){k.tensor, SPP_DTYPE_INT8, k.block, k.modules, bytes, 1};
+          input ? k : (struct spp_kept){k.tensor, SPP_DTYPE_INT8, k.block, k.modules, bytes, 1, k.in};
   }
   list->count = count;
 }
@@ -59,6 +59,7 @@ static void join_rows(const struct spp_memory_view *v, struct spp_kept_list *lis
 static void copy_list(const struct spp_kept_list *from, struct spp_kept_list *to) {
   to->count = from->count;
   to->bytes = from->bytes;
+  to->fp4_bytes = from->fp4_bytes;
   memcpy(to->items, from->items, (size_t)from->count * sizeof *to->items);
 }
 

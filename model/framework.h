@@ -48,6 +48,7 @@ enum spp_loss_path {
   SPP_LOSS_IN_PLACE,       /* one matrix: the gradient overwrites the logits; statistics reduced over TP */
   SPP_LOSS_CHUNKS_KEPT,    /* Lightning: a list of fp32 chunks of logits, cross entropy chunk by chunk, all kept */
   SPP_LOSS_CHUNKED_HEAD,   /* torchtitan: head, loss and their backward chunk by chunk, gradients summed in fp32 */
+  SPP_LOSS_CHUNKED_HEAD_EAGER, /* the same, its cross entropy not compiled */
   SPP_LOSS_PATH_COUNT
 };
 enum spp_loss_choice { SPP_LOSS_CHOICE_FULL, SPP_LOSS_CHOICE_CHUNKED, SPP_LOSS_CHOICE_FUSED, SPP_LOSS_CHOICE_VOCAB, SPP_LOSS_CHOICE_COUNT };
@@ -256,6 +257,11 @@ struct spp_framework {
   double state_exposed_share; /* of sharded states whose exchange could hide: what stays in view all the same */
   double tp_exposed_share;    /* same of tensor-parallel exchanges that overlap with products */
   bool copies_gathered;       /* gathered weights and gradients on their way out are copied once more (FSDP2) */
+  bool gathers_into_buffers;  /* of a stream of their own, from which they are copied (FSDP2) */
+  bool outer_units_apart;     /* embedding and head are sharded units of their own, not one that stays gathered */
+  bool fuses_qkv;             /* q, k, v are one product to op-level recompute */
+  double fp4_tail_share;      /* of the layers, the last ones, that stay in 16 bit under NVFP4 */
+  bool fp8_remakes_inputs;    /* compiled FP8 products keep no input: it is made and cast again from what the layer keeps */
   bool gathers_once_under_pp; /* weights stay gathered and gradients whole over the micro-batches of a pipeline */
   double host_s_per_layer; /* host time to launch one dense layer's forward; a step cannot run faster than the host */
   double launches_per_layer; /* kernels that time is for; 0 = 55, an eager layer's */

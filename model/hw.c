@@ -14,9 +14,10 @@ static const struct {
   const char *name;
   int64_t bytes;
 } dtypes[SPP_DTYPE_COUNT] = {
-    [SPP_DTYPE_FP32] = {"fp32", 4}, [SPP_DTYPE_TF32] = {"tf32", 4},   [SPP_DTYPE_FP16] = {"fp16", 2},
-    [SPP_DTYPE_BF16] = {"bf16", 2}, [SPP_DTYPE_FP8] = {"fp8", 1},     [SPP_DTYPE_INT8] = {"int8", 1},
-    [SPP_DTYPE_NF4] = {"nf4", 0},   [SPP_DTYPE_INT64] = {"int64", 8}, [SPP_DTYPE_BOOL] = {"bool", 1},
+    [SPP_DTYPE_FP32] = {"fp32", 4},   [SPP_DTYPE_TF32] = {"tf32", 4},   [SPP_DTYPE_FP16] = {"fp16", 2},
+    [SPP_DTYPE_BF16] = {"bf16", 2},   [SPP_DTYPE_FP8] = {"fp8", 1},     [SPP_DTYPE_INT8] = {"int8", 1},
+    [SPP_DTYPE_NF4] = {"nf4", 0},     [SPP_DTYPE_INT64] = {"int64", 8}, [SPP_DTYPE_BOOL] = {"bool", 1},
+    [SPP_DTYPE_NVFP4] = {"nvfp4", 0},
 };
 
 const char *spp_dtype_name(enum spp_dtype dtype) {

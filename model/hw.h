@@ -19,10 +19,11 @@ enum spp_dtype {
   SPP_DTYPE_NF4,
   SPP_DTYPE_INT64,
   SPP_DTYPE_BOOL,
+  SPP_DTYPE_NVFP4, /* FP4 and an FP8 scale per 16 elements: 9/16 byte */
   SPP_DTYPE_COUNT
 };
 const char *spp_dtype_name(enum spp_dtype dtype);
-/* Bytes of one element; NF4 is two elements a byte and has no whole size: 0. */
+/* Bytes of one element; NF4 and NVFP4 have no whole size: 0. */
 int64_t spp_dtype_bytes(enum spp_dtype dtype);
 
 struct spp_gpu {

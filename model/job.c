@@ -1,5 +1,6 @@
 #include "model/job.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,10 @@ bool spp_job_has_adapters(const struct spp_job *job) {
 bool spp_job_has_projected_gradients(const struct spp_job *job) {
   return job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
 }
+enum spp_dtype spp_job_format(const struct spp_job *job) {
+  return job->fp4 ? SPP_DTYPE_NVFP4 : job->dtype;
+}
+
 bool spp_job_has_kv_cache(const struct spp_job *job) {
   return job->mode == SPP_MODE_GRPO || job->mode == SPP_MODE_INFER;
 }
@@ -101,6 +106,11 @@ static bool gpu_has_dtype(const struct spp_gpu *gpu, enum spp_dtype dtype) {
   return !gpu || dtype == SPP_DTYPE_FP32 || gpu->flops_per_s[dtype] > 0;
 }
 
+/* Blackwell and later (torchtitan 0.3.0 components/quantization/nvfp4.py has_cuda_capability(10, 0)). */
+static bool gpu_has_fp4(const struct spp_gpu *gpu) {
+  return !gpu || gpu->compute_capability >= 100;
+}
+
 /* bf16 where framework and GPU have it, else fp16, else fp32. */
 static enum spp_dtype default_dtype(const struct spp_framework *framework, const struct spp_gpu *gpu) {
   static const enum spp_dtype order[] = {SPP_DTYPE_BF16, SPP_DTYPE_FP16, SPP_DTYPE_FP32};
@@ -142,6 +152,12 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->method = (enum spp_method)or_else(spec->method, SPP_METHOD_FULL);
   job->optimizer = (enum spp_optimizer)or_else(spec->optimizer, (int)default_optimizer(f, spec->arch));
   job->dtype = (enum spp_dtype)or_else(spec->dtype, (int)default_dtype(f, spec->gpu));
+  job->fp4 = job->dtype == SPP_DTYPE_NVFP4;
+  if (job->fp4) { /* timed as FP8: no rates of FP4 products are known */
+    double tail = f->fp4_tail_share * (double)spec->arch->layers;
+    job->dtype = SPP_DTYPE_FP8;
+    job->fp4_layers = spec->arch->layers - (int64_t)ceil(tail);
+  }
   job->kv_dtype =
       (enum spp_dtype)or_else(spec->kv_dtype, job->dtype == SPP_DTYPE_FP8 ? SPP_DTYPE_BF16 : (int)job->dtype);
   job->attention = (enum spp_attention_impl)or_else(spec->attention, (int)default_attention(f, spec->gpu));
@@ -211,7 +227,7 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
     const bool *allowed;
   } needs[] = {{"--mode", SPP_WORDS_MODE, (int)j.mode, framework->modes},
                {"--method", SPP_WORDS_METHOD, (int)j.method, framework->methods},
-               {"--dtype", SPP_WORDS_DTYPE, (int)j.dtype, framework->dtypes},
+               {"--dtype", SPP_WORDS_DTYPE, (int)spp_job_format(&j), framework->dtypes},
                {"--ring-order", SPP_WORDS_RING_ORDER, (int)j.ring_order, orders},
                {"--attention", SPP_WORDS_ATTENTION, (int)j.attention, framework->attentions},
                {"--loss", SPP_WORDS_LOSS_CHOICE, (int)j.loss, framework->losses}};
@@ -220,9 +236,9 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
         require(framework, needs[i].option, needs[i].table, needs[i].value, needs[i].allowed, diag);
     if (status != SPP_OK) return status;
   }
-  if (!gpu_has_dtype(j.gpu, j.dtype))
+  if (!gpu_has_dtype(j.gpu, j.dtype) || (j.fp4 && !gpu_has_fp4(j.gpu)))
     return spp_diag_set(diag, SPP_ERR_USAGE, "--dtype", "choose another dtype or GPU", "%s has no %s units",
-                        j.gpu->display, spp_words_name(SPP_WORDS_DTYPE, (int)j.dtype));
+                        j.gpu->display, spp_words_name(SPP_WORDS_DTYPE, (int)spp_job_format(&j)));
   spp_params_count(spec->arch, &j.params);
   spp_model_sums_count(spec->arch, j.lora_targets, &j.sums);
   *job = j;

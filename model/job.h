@@ -57,7 +57,9 @@ struct spp_job {
   enum spp_mode mode;
   enum spp_method method;
   enum spp_optimizer optimizer;
-  enum spp_dtype dtype, kv_dtype;
+  enum spp_dtype dtype, kv_dtype; /* dtype fp8 under NVFP4 too: */
+  bool fp4;                       /* matrix products of the first fp4_layers layers are NVFP4 */
+  int64_t fp4_layers;
   enum spp_attention_impl attention;
   enum spp_kernel_style kernels;
   enum spp_ring_impl ring_impl;
@@ -119,6 +121,7 @@ void spp_job_spec_clear(struct spp_job_spec *spec);
 /* What the method and mode of a job bring with them. */
 bool spp_job_has_adapters(const struct spp_job *job);          /* LoRA, QLoRA */
 bool spp_job_has_projected_gradients(const struct spp_job *job); /* GaLore, Q-GaLore */
+enum spp_dtype spp_job_format(const struct spp_job *job);       /* of its products: dtype, or NVFP4 */
 bool spp_job_has_kv_cache(const struct spp_job *job);          /* inference, and the rollouts of GRPO */
 
 /* A complete job: the spec, then the framework's defaults (attention kernels by GPU generation, loss path, LoRA dropout...),

@@ -30,13 +30,17 @@ static const struct spp_tensor head_gradient = TENSOR("gradient of the head", "m
 static const struct spp_tensor head_product =
     TENSOR("one chunk's gradient of the head", "16-bit product and its fp32 sum");
 static const struct spp_tensor chunk_logits = TENSOR("logits of one chunk", "chunked loss");
+static const struct spp_tensor chunk_block = {"block of the last chunk's logits", SPP_PART_ALLOCATOR,
+                                              "smaller than what the loss asks next"};
+static const struct spp_tensor head_sum =
+    TENSOR("gradient of the head over chunks", "whole, reduced with the last chunk");
 static const struct spp_tensor hidden_chunks = TENSOR("hidden states in chunks", "contiguous copies");
 static const struct spp_tensor chunk_work =
     TENSOR("loss temporaries of one chunk", "log-softmax and its gradients");
 
 enum element { ACT, FP32 };
 enum extent { TOKENS_VOCAB, CHUNK_VOCAB, TOKENS_HIDDEN, VOCAB_HIDDEN };
-enum condition { ALWAYS, HEAD_TRAINED, REFERENCED, NOT_REFERENCED };
+enum condition { ALWAYS, HEAD_TRAINED, HEAD_SHARDED, REFERENCED, NOT_REFERENCED };
 struct loss_row {
   enum spp_loss_path path;
   const struct spp_tensor *tensor;
@@ -52,14 +56,16 @@ struct loss_row {
  * cross_entropy.py; FUSED_LINEAR linkedin/Liger-Kernel ops/fused_linear_cross_entropy.py; TILED
  * deepspeedai/DeepSpeed runtime/sequence_parallel/ulysses_sp.py TiledFusedLogitsLoss; CHUNKED the HF path
  * chunk by chunk; FP32_LOGITS pytorch/torchtitan components/loss.py under torch.compile, which fuses the
- * upcast [derived]; HF_SHIFTED transformers before 4.45 models/llama/modeling_llama.py
+ * upcast [read in inductor's output]; HF_SHIFTED transformers before 4.45 models/llama/modeling_llama.py
  * LlamaForCausalLM.forward: fp32 logits, shifted (a view of one sequence), cross entropy [4.35.2]; TE_FUSED
  * NVIDIA/TransformerEngine common/triton/cross_entropy.py [recalled]; PARALLEL torch
- * distributed/tensor/parallel/loss.py: backward is (grad_input + exp(x)) * grad_output [recalled];
+ * distributed/tensor/parallel/loss.py: backward is (grad_input + exp(x)) * grad_output;
  * CHUNKS_KEPT Lightning-AI/litgpt 0.4.0 utils.py chunked_cross_entropy over the list that the model returns,
  * which lightning 2.2.5 fabric/plugins/precision/half.py convert_output casts to fp32: gradients of the
  * chunks take the place of their log-softmax; CHUNKED_HEAD pytorch/torchtitan 0.3.0 components/loss.py
- * ChunkedLossWrapper, GradAccumulator, compiled cross entropy. A freed block stays with the allocator, and
+ * ChunkedLossWrapper, GradAccumulator: the head's gradient is summed whole in the reduce type until the last
+ * chunk (torch _fsdp_param.py to_accumulated_grad_if_needed); compiled cross entropy, or operator by operator
+ * with the 16-bit logits referenced by the loop. A freed block stays with the allocator, and
  * the 16-bit logits' block is too small for any fp32 one: it counts as reserved. Resident-set peaks of the
  * first two were measured on a CPU: 12.00 and 6.01 bytes per logit. */
 static const struct loss_row rows[] = {
@@ -104,13 +110,28 @@ static const struct loss_row rows[] = {
     {SPP_LOSS_CHUNKED_HEAD, &hidden_gradient, FP32, TOKENS_HIDDEN, 1, ALWAYS},
     {SPP_LOSS_CHUNKED_HEAD, &hidden_gradient, ACT, TOKENS_HIDDEN, 1, ALWAYS},
     {SPP_LOSS_CHUNKED_HEAD, &chunk_logits, ACT, CHUNK_VOCAB, 2, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD, &head_sum, FP32, VOCAB_HIDDEN, 1, HEAD_SHARDED},
+    {SPP_LOSS_CHUNKED_HEAD_EAGER, &hidden_chunks, ACT, TOKENS_HIDDEN, 1, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD_EAGER, &hidden_gradient, FP32, TOKENS_HIDDEN, 1, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD_EAGER, &hidden_gradient, ACT, TOKENS_HIDDEN, 1, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD_EAGER, &chunk_logits, ACT, CHUNK_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD_EAGER, &chunk_work, FP32, CHUNK_VOCAB, 3, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD_EAGER, &chunk_block, ACT, CHUNK_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_CHUNKED_HEAD_EAGER, &head_sum, FP32, VOCAB_HIDDEN, 1, HEAD_SHARDED},
     {SPP_LOSS_IN_PLACE, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
 };
 
 /* Whole logits exist, and with them their gradient when the head's backward runs. */
 static bool has_logits(enum spp_loss_path path) {
   return path != SPP_LOSS_FUSED_LINEAR && path != SPP_LOSS_TILED && path != SPP_LOSS_CHUNKED &&
-         path != SPP_LOSS_CHUNKED_HEAD;
+         path != SPP_LOSS_CHUNKED_HEAD && path != SPP_LOSS_CHUNKED_HEAD_EAGER;
+}
+
+bool spp_loss_sums_head(const struct spp_framework *f) {
+  for (int c = 0; c < SPP_LOSS_CHOICE_COUNT; c++)
+    if (f->loss_path[c] == SPP_LOSS_CHUNKED_HEAD || f->loss_path[c] == SPP_LOSS_CHUNKED_HEAD_EAGER)
+      return true;
+  return false;
 }
 
 int64_t spp_liger_chunk_tokens(int64_t tokens, int64_t vocab, int64_t hidden) {
@@ -125,6 +146,7 @@ static int64_t chunk_tokens(const struct spp_job *job, enum spp_loss_path path, 
   switch (path) {
   case SPP_LOSS_FUSED_LINEAR: return spp_liger_chunk_tokens(tokens, vocab, job->arch->hidden);
   case SPP_LOSS_CHUNKED_HEAD:
+  case SPP_LOSS_CHUNKED_HEAD_EAGER:
   case SPP_LOSS_TILED: return spp_ceil_div(tokens, spp_max64(1, f->loss_shards));
   case SPP_LOSS_SP_CHUNKED:
   case SPP_LOSS_CHUNKS_KEPT:
@@ -154,6 +176,7 @@ struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct sp
 
 static bool holds(const struct spp_loss_view *v, enum condition condition) {
   if (condition == HEAD_TRAINED) return v->head_trained;
+  if (condition == HEAD_SHARDED) return v->head_trained && v->head_sharded;
   if (condition == REFERENCED) return v->keeps_reference;
   if (condition == NOT_REFERENCED) return !v->keeps_reference;
   return true;

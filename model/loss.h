@@ -12,6 +12,7 @@ struct spp_loss_view {
   int64_t chunk_tokens; /* of the chunked paths */
   enum spp_dtype act;
   bool head_trained;
+  bool head_sharded;    /* its gradient is whole only until it is reduced */
   bool head_temporary;  /* the head's gradient is added to one that exists */
   bool splits_segments; /* a block of an earlier batch's logits is in use */
   bool frees_at_once;   /* memory_units.c has what the head's backward holds */
@@ -20,6 +21,8 @@ struct spp_loss_view {
   bool keeps_in_step;   /* and from there until the next forward returns */
 };
 struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct spp_geometry *g);
+/* Does a loss of the framework sum the head's gradient over chunks? Then sharding matters to it. */
+bool spp_loss_sums_head(const struct spp_framework *f);
 /* Tensors of the loss's largest moment, alive at SPP_MOMENT_LOSS (and longer where a reference keeps them).
  */
 void spp_loss_add(const struct spp_loss_view *view, struct spp_memory_sum *sum);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/loss.h"
 #include "model/memory_parts.h"
 
 static const double interval_80 = 1.2815515655446004; /* normal quantile of 0.9 */
@@ -20,7 +21,7 @@ void spp_memory_view_layers(struct spp_memory_view *v) {
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     const struct spp_layer_kind *kind = v->kind[c];
     v->kept[c].count = v->saved[c].count = 0;
-    v->kept[c].bytes = v->saved[c].bytes = 0;
+    v->kept[c].bytes = v->saved[c].bytes = v->kept[c].fp4_bytes = v->saved[c].fp4_bytes = 0;
     if (!kind || !v->trains) continue;
     spp_kept_layer(v->job, v->layout, v->g, kind, &v->kept[c]);
     if (op_level) spp_kept_op_level(v->job, v->layout, v->g, kind, &v->saved[c]);
@@ -160,10 +161,11 @@ void spp_memory_add_running(const struct spp_memory_stage *s, enum spp_layer_cla
 }
 
 /* Offloaded layer inputs are not kept; adapters are cast, and logits, where no engine has; a framework that
- * frees at once counts the loss beside whole gradients. */
+ * frees at once counts the loss beside whole gradients, and one that sums the head's gradient over chunks beside
+ * its shards. */
 int spp_memory_tie(const struct spp_job *job, const struct spp_layout *layout) {
   bool sharding = spp_job_has_adapters(job) || job->framework->sharding == SPP_SHARDING_UNITS ||
-                  job->framework->engine_loss_types[0][0];
+                  job->framework->engine_loss_types[0][0] || spp_loss_sums_head(job->framework);
   return (sharding ? 2 * layout->zero : 0) + (spp_offload_activations(layout->offload) ? 1 : 0);
 }
 

@@ -47,20 +47,38 @@ static unsigned waiting(const struct spp_memory_stage *s) {
   return live;
 }
 
+/* Under NVFP4 the last layers stay in 16 bit; stages of a pipeline are taken to have their share of them. */
+static int64_t fp4_layers(const struct spp_memory_stage *s, int64_t layers) {
+  const struct spp_job *job = s->view->job;
+  return job->fp4 ? layers * job->fp4_layers / spp_max64(1, job->arch->layers) : 0;
+}
+
+static int64_t layers_with(const struct spp_memory_stage *s, const struct spp_kept *k, int64_t layers) {
+  if (k->in == SPP_KEPT_IN_ALL) return layers;
+  int64_t fp4 = fp4_layers(s, layers);
+  return k->in == SPP_KEPT_IN_FP4 ? fp4 : layers - fp4;
+}
+
+/* Does the running layer keep it? A 16-bit layer keeps most; where there is none, an FP4 one runs. */
+static bool runs_with(const struct spp_memory_stage *s, const struct spp_kept *k, int64_t layers) {
+  return k->in == SPP_KEPT_IN_ALL || (k->in == SPP_KEPT_IN_WIDE) == (fp4_layers(s, layers) < layers);
+}
+
 /* Layers that are not recomputed as a whole. Tensors that `dropped` modules own are made again in the running
  * layer's backward (NVIDIA/Megatron-LM transformer_config.py recompute_modules). `running_here`: the layer in
  * backward is one of these. */
 static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_list *list, int64_t layers,
                      unsigned dropped, bool running_here, struct spp_memory_sum *sum) {
-  int64_t copies = spp_memory_in_flight(s->stage, layers);
   const unsigned *made = s->view->job->framework->sharding == SPP_SHARDING_UNITS ? remade : rerunning;
   unsigned rest = waiting(s);
   if (layers <= 0) return;
   for (int i = 0; i < list->count; i++) {
     const struct spp_kept *k = &list->items[i];
     bool again = (k->modules & (dropped | SPP_RC_ALWAYS)) != 0;
-    if (!again) add_item(sum, k, rest, running_here ? copies - 1 : copies);
-    if (running_here) add_item(sum, k, again ? made[k->block] : running[k->block] | LOSS, 1);
+    bool here = running_here && runs_with(s, k, layers);
+    int64_t copies = spp_memory_in_flight(s->stage, layers_with(s, k, layers));
+    if (!again) add_item(sum, k, rest, here ? copies - 1 : copies);
+    if (here) add_item(sum, k, again ? made[k->block] : running[k->block] | LOSS, 1);
   }
 }
 
@@ -94,6 +112,7 @@ static void add_rerun(const struct spp_memory_stage *s, const struct spp_kept_li
                       struct spp_memory_sum *sum) {
   for (int i = 0; i < list->count; i++) {
     const struct spp_kept *k = &list->items[i];
+    if (!runs_with(s, k, s->stage->layers)) continue;
     add_item(sum, k, TEXT_BACKWARD, layers - 1);
     if (!is_layer_input(s->view, k)) add_item(sum, k, rerunning[k->block], 1);
   }
@@ -121,10 +140,11 @@ static void add_full(const struct spp_memory_stage *s, enum spp_layer_class clas
 static void add_op_level(const struct spp_memory_stage *s, enum spp_layer_class class, bool active,
                          struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
-  int64_t copies = spp_memory_in_flight(s->stage, s->layers[class]);
   if (s->layers[class] <= 0) return;
-  for (int i = 0; i < v->saved[class].count; i++)
-    add_item(sum, &v->saved[class].items[i], waiting(s), copies);
+  for (int i = 0; i < v->saved[class].count; i++) {
+    const struct spp_kept *k = &v->saved[class].items[i];
+    add_item(sum, k, waiting(s), spp_memory_in_flight(s->stage, layers_with(s, k, s->layers[class])));
+  }
   if (active) add_rerun(s, &v->kept[class], 1, sum);
 }
 
@@ -153,7 +173,8 @@ int64_t spp_memory_layer_keeps(const struct spp_memory_view *v, enum spp_layer_c
   if (v->layout->recompute == SPP_RECOMPUTE_NONE) return spp_kept_without(list, SPP_RC_ALWAYS);
   if (v->layout->recompute == SPP_RECOMPUTE_FULL)
     return spp_ceil_div(input_bytes(v), recompute_unit(v->layout));
-  if (v->job->framework->selective_is_op_level) return v->saved[class].bytes;
+  if (v->job->framework->selective_is_op_level)
+    return spp_min64(v->saved[class].bytes, v->saved[class].fp4_bytes);
   return spp_kept_without(list, v->layout->recompute_modules | SPP_RC_ALWAYS);
 }
 

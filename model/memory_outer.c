@@ -37,7 +37,7 @@ static void add_final_norm(const struct spp_memory_stage *s, struct spp_memory_s
   const struct spp_job *job = v->job;
   const unsigned live = SPP_LIVE_LOSS;
   struct spp_kept_list list = {.count = 0};
-  const struct spp_layer_view layer = {job, v->layout, v->g, NULL, v->act, v->act, &list};
+  const struct spp_layer_view layer = {job, v->layout, v->g, NULL, v->act, v->act, &list, SPP_KEPT_IN_ALL};
   spp_kept_norm(&layer, &final_norm, SPP_BLOCK_NORM2, 0, v->g->stream_tokens, job->arch->hidden, 1);
   for (int i = 0; i < list.count; i++)
     spp_memory_add(sum, list.items[i].tensor, live, list.items[i].dtype, list.items[i].rows,
@@ -49,6 +49,9 @@ void spp_memory_add_outer(const struct spp_memory_stage *s, struct spp_memory_su
   add_inputs(s, sum);
   if (!s->stage->last) return;
   add_final_norm(s, sum);
-  struct spp_loss_view loss = spp_loss_view_of(s->view->job, s->view->g);
+  const struct spp_memory_view *v = s->view;
+  struct spp_loss_view loss = spp_loss_view_of(v->job, v->g);
+  loss.head_sharded =
+      v->job->framework->sharding == SPP_SHARDING_FSDP && v->regime.shard_grads && v->g->shard_group > 1;
   spp_loss_add(&loss, sum);
 }

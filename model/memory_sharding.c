@@ -18,6 +18,9 @@ ROW(ddp, "gradient buckets", "DDP reducer, as large as the gradients");
  * to no other (torch _fsdp_collectives.py foreach_reduce; c10/cuda/CUDACachingAllocator). */
 static const struct spp_tensor grads_pool = {"blocks of the last step's gradients", SPP_PART_ALLOCATOR,
                                              "belong to the reduce-scatter's stream"};
+/* So are the buffers that weights are gathered into, before they are copied out of them. */
+static const struct spp_tensor copy_pool = {"blocks of gathered shards", SPP_PART_ALLOCATOR,
+                                            "belong to the all-gather's stream"};
 
 /* The allocator lends the blocks of a stream to no other: the step cannot have those that weights were
  * gathered into (torch 2.0.1 distributed/fsdp/_runtime_utils.py _unshard; c10/cuda/CUDACachingAllocator). */
@@ -96,40 +99,43 @@ static void add_zero3(const struct spp_memory_stage *s, const struct spp_states 
   spp_memory_add(sum, &head_grads, head, wire(r->grad_bytes), spp_memory_head(s->view)->trainable, 1, 1);
 }
 
-/* FSDP2 fully_shard (torch distributed/fsdp/_fully_shard): the running and the next unit are gathered;
- * gradients of one unit are whole and, with an fp32 reduce type, copied; the root unit is not resharded after
- * forward. Where only gradients and optimizer are sharded, the weights counted with the states are the
- * gathered ones. Under a pipeline torchtitan does not reshard after forward, and torch's stage reduces in the
- * last micro-batch only (torchtitan models/llama3/parallelize.py, torch distributed/pipelining/stage.py). */
-static void add_gather_pool(const struct spp_memory_stage *s, const struct spp_states *r, int64_t root_bytes,
+static void add_gather_pool(const struct spp_memory_stage *s, const struct spp_states *r, int64_t outer_bytes,
                             struct spp_memory_sum *sum) {
-  if (!s->view->job->framework->gathers_on_own_stream || !r->shard_weights) return;
-  int64_t units = spp_sat_mul(2, gathered_bytes(&s->unit, r->gather_bytes));
-  spp_memory_add_bytes(sum, &gather_pool, SPP_LIVE(SPP_MOMENT_STEP), spp_sat_add(root_bytes, units));
+  const struct spp_framework *f = s->view->job->framework;
+  int64_t unit = gathered_bytes(&s->unit, r->gather_bytes), two = spp_sat_mul(2, unit);
+  bool away = spp_offload_params(s->view->layout->offload);
+  if (f->gathers_on_own_stream && r->shard_weights)
+    spp_memory_add_bytes(sum, &gather_pool, SPP_LIVE(SPP_MOMENT_STEP), spp_sat_add(outer_bytes, two));
+  if (!f->gathers_into_buffers || !(r->shard_weights || away)) return;
+  spp_memory_add_bytes(sum, &copy_pool, forward | SPP_LIVE_BACKWARD, outer_bytes);
+  spp_memory_add_bytes(sum, &copy_pool, loss, spp_sat_add(outer_bytes, unit));
 }
 
-static void add_fsdp(const struct spp_memory_stage *s, const struct spp_states *r,
-                     struct spp_memory_sum *sum) {
+/* The units outside the layers: one that is not resharded after forward, or embedding and head apart, each
+ * gathered where it works (torchtitan 0.3.0 distributed/fsdp.py apply_fsdp_to_decoder). A gather goes into a
+ * buffer of its own stream, which is held until the next unit's has been copied out (torch distributed/fsdp/
+ * _fully_shard/_fsdp_param_group.py wait_for_unshard, all_gather_state). */
+static int64_t add_outer(const struct spp_memory_stage *s, const struct spp_states *r,
+                         struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
-  struct spp_state_counts outer = {0};
-  if (s->stage->first) spp_states_accumulate(&outer, &v->embedding, 1);
-  if (s->stage->last) spp_states_accumulate(&outer, &v->head, 1);
-  int64_t root_bytes = gathered_bytes(&outer, r->gather_bytes);
-  spp_memory_add_bytes(sum, &root, forward | loss | SPP_LIVE_BACKWARD, root_bytes);
-  add_gather_pool(s, r, root_bytes, sum);
-  spp_memory_add(sum, &head_grads, head | SPP_LIVE_BACKWARD, wire(r->gather_bytes),
-                 s->stage->last ? spp_memory_head(v)->trainable : 0, 1, 1);
-  bool whole = s->view->job->framework->gathers_once_under_pp && v->g->pp > 1;
-  bool away = spp_offload_params(v->layout->offload); /* then the states' weights are not on the GPU */
-  if (r->shard_weights ? whole : away) {
-    spp_memory_add_bytes(sum, &all_gathered, forward | loss | SPP_LIVE_BACKWARD,
-                         gathered_bytes(&s->states, r->gather_bytes));
-  } else if (r->shard_weights) {
-    int64_t unit = gathered_bytes(&s->unit, r->gather_bytes);
-    spp_memory_add_bytes(sum, &gathered, forward | SPP_LIVE_BACKWARD, unit);
-    spp_memory_add_bytes(sum, &prefetched, forward | loss | SPP_LIVE_BACKWARD, unit);
+  int64_t embedding = s->stage->first ? gathered_bytes(&v->embedding, r->gather_bytes) : 0;
+  int64_t tail = s->stage->last ? gathered_bytes(&v->head, r->gather_bytes) : 0;
+  if (!v->job->framework->outer_units_apart) {
+    int64_t whole = spp_sat_add(embedding, tail);
+    spp_memory_add_bytes(sum, &root, forward | loss | SPP_LIVE_BACKWARD, whole);
+    return whole;
   }
+  spp_memory_add_bytes(sum, &gathered_head, loss, tail);
+  return spp_max64(embedding, tail);
+}
+
+static void add_fsdp_gradients(const struct spp_memory_stage *s, const struct spp_states *r, bool whole,
+                               struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
   int reduce_bytes = r->reduce_bytes > 0 ? r->reduce_bytes : r->grad_bytes;
+  unsigned of_head = head | (v->job->framework->outer_units_apart ? 0u : (unsigned)SPP_LIVE_BACKWARD);
+  spp_memory_add(sum, &head_grads, of_head, wire(r->gather_bytes),
+                 s->stage->last ? spp_memory_head(v)->trainable : 0, 1, 1);
   if (whole)
     spp_memory_add(sum, &whole_grads, forward | loss | SPP_LIVE_BACKWARD, wire(reduce_bytes),
                    spp_sat_add(s->states.trainable, s->states.trainable_expert), 1, 1);
@@ -140,6 +146,30 @@ static void add_fsdp(const struct spp_memory_stage *s, const struct spp_states *
   spp_memory_add(sum, &layer_grads, SPP_LIVE_BACKWARD, wire(r->gather_bytes), unit_trainable(s), 1, 1);
   if (reduce_bytes > r->gather_bytes)
     spp_memory_add(sum, &reduce_input, SPP_LIVE_BACKWARD, wire(reduce_bytes), unit_trainable(s), 1, 1);
+}
+
+/* FSDP2 fully_shard (torch distributed/fsdp/_fully_shard): the running and the next unit are gathered;
+ * gradients of one unit are whole and, with an fp32 reduce type, copied. Where only gradients and optimizer
+ * are sharded, the weights counted with the states are the gathered ones. Under a pipeline torchtitan does
+ * not reshard after forward, and torch's stage reduces in the last micro-batch only (torchtitan
+ * models/llama3/parallelize.py, torch distributed/pipelining/stage.py). */
+static void add_fsdp(const struct spp_memory_stage *s, const struct spp_states *r,
+                     struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_framework *f = v->job->framework;
+  int64_t unit = gathered_bytes(&s->unit, r->gather_bytes), outer = add_outer(s, r, sum);
+  bool whole = f->gathers_once_under_pp && v->g->pp > 1;
+  bool away = spp_offload_params(v->layout->offload); /* then the states' weights are not on the GPU */
+  if (r->shard_weights ? whole : away) {
+    spp_memory_add_bytes(sum, &all_gathered, forward | loss | SPP_LIVE_BACKWARD,
+                         gathered_bytes(&s->states, r->gather_bytes));
+  } else if (r->shard_weights) {
+    spp_memory_add_bytes(sum, &gathered, forward | SPP_LIVE_BACKWARD, unit);
+    spp_memory_add_bytes(sum, &prefetched,
+                         forward | SPP_LIVE_BACKWARD | (f->outer_units_apart ? 0u : (unsigned)loss), unit);
+  }
+  add_gather_pool(s, r, outer, sum);
+  add_fsdp_gradients(s, r, whole, sum);
 }
 
 /* torch DDP without gradient_as_bucket_view: buckets of all gradients beside the gradients. */

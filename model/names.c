@@ -14,8 +14,9 @@ static const char *const ring_orders[SPP_RING_ORDER_COUNT] = {"contiguous", "zig
 static const char *const kernels[] = {"eager", "fused"};
 static const char *const attentions[SPP_ATTN_IMPL_COUNT] = {"eager", "sdpa", "fa2", "fa3", "te", "fa1"};
 static const char *const loss_paths[SPP_LOSS_PATH_COUNT] = {
-    "hf-full",     "sp-16bit",   "sp-chunked",    "vocab-parallel", "fused-linear", "tiled",       "chunked",
-    "fp32-logits", "hf-shifted", "loss-parallel", "in-place",       "chunks-kept",  "chunked-head"};
+    "hf-full",  "sp-16bit",    "sp-chunked",   "vocab-parallel",    "fused-linear",
+    "tiled",    "chunked",     "fp32-logits",  "hf-shifted",        "loss-parallel",
+    "in-place", "chunks-kept", "chunked-head", "chunked-head-eager"};
 static const char *const loss_choices[SPP_LOSS_CHOICE_COUNT] = {"full", "chunked", "fused", "vocab-parallel"};
 static const char *const recomputes[SPP_RECOMPUTE_COUNT] = {"none", "selective", "full"};
 static const char *const modules[] = {"core_attn", "moe_act", "layernorm",     "mla_up_proj",
@@ -39,7 +40,7 @@ static const char *const optimizers[SPP_OPTIMIZER_COUNT] = {"adamw",     "adamw-
 static const char *const objectives[SPP_OBJECTIVE_COUNT] = {"throughput", "memory", "cost"};
 static const char *const quants[SPP_QUANT_COUNT] = {"nf4", "nf4-double", "gptq4", "int8"};
 static const char *const dtypes[SPP_DTYPE_COUNT] = {"fp32", "tf32", "fp16",  "bf16", "fp8",
-                                                    "int8", "nf4",  "int64", "bool"};
+                                                    "int8", "nf4",  "int64", "bool", "nvfp4"};
 
 static const char *const reporters[SPP_REPORTER_COUNT] = {"none", "megatron-lm", "torchtitan",  "llm-foundry",
                                                           "sc21", "verl",        "transformers"};

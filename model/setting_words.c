@@ -58,8 +58,11 @@ struct word {
     *value = (table)[i].value;                                                                               \
     return (table)[i].name;                                                                                  \
   }
-static const struct word dtypes[] = {
-    {"bf16", SPP_DTYPE_BF16}, {"fp16", SPP_DTYPE_FP16}, {"fp32", SPP_DTYPE_FP32}, {"fp8", SPP_DTYPE_FP8}};
+static const struct word dtypes[] = {{"bf16", SPP_DTYPE_BF16},
+                                     {"fp16", SPP_DTYPE_FP16},
+                                     {"fp32", SPP_DTYPE_FP32},
+                                     {"fp8", SPP_DTYPE_FP8},
+                                     {"nvfp4", SPP_DTYPE_NVFP4}};
 WORDS_IN(spp_dtype_word, dtypes)
 static const struct word kv_dtypes[] = {
     {"bf16", SPP_DTYPE_BF16}, {"fp16", SPP_DTYPE_FP16}, {"fp8", SPP_DTYPE_FP8}, {"int8", SPP_DTYPE_INT8}};

@@ -17,9 +17,10 @@ static const struct {
     [SPP_LOSS_CHUNKED] = {16, 24, true},
     [SPP_LOSS_IN_PLACE] = {8, 8, false, true}, /* read for maximum and sum; read and written */
     [SPP_LOSS_FP32_LOGITS] = {10, 10, false},  /* compiled: one pass each way over 16- and 32-bit logits */
-    [SPP_LOSS_CHUNKED_HEAD] = {10, 10, false, true}, /* as fp32-logits, chunk by chunk */
-    [SPP_LOSS_CHUNKS_KEPT] = {16, 24, false},        /* as hf-full, chunk by chunk */
-    [SPP_LOSS_HF_SHIFTED] = {24, 32, false},         /* hf-full and the shifted copy each way */
+    [SPP_LOSS_CHUNKED_HEAD] = {10, 10, false, true},       /* as fp32-logits, chunk by chunk */
+    [SPP_LOSS_CHUNKED_HEAD_EAGER] = {16, 24, false, true}, /* as hf-full, chunk by chunk */
+    [SPP_LOSS_CHUNKS_KEPT] = {16, 24, false},              /* as hf-full, chunk by chunk */
+    [SPP_LOSS_HF_SHIFTED] = {24, 32, false},               /* hf-full and the shifted copy each way */
     [SPP_LOSS_PARALLEL] = {36, 36, false}, /* upcast, maximum, subtract, exp, sum, subtract; scatter, exp,
                                               add, multiply, cast */
 };

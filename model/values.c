@@ -101,7 +101,7 @@ typedef const struct spp_layout layout_arg;
   X(method, SPP_WORDS_METHOD, job->method)                                                                   \
   X(mode, SPP_WORDS_MODE, job->mode)                                                                         \
   X(optimizer, SPP_WORDS_OPTIMIZER, job->optimizer)                                                          \
-  X(dtype, SPP_WORDS_DTYPE, job->dtype)                                                                      \
+  X(dtype, SPP_WORDS_DTYPE, spp_job_format(job))                                                             \
   X(kv_dtype, SPP_WORDS_DTYPE, job->kv_dtype)                                                                \
   X(attention, SPP_WORDS_ATTENTION, job->attention)                                                          \
   X(kernels, SPP_WORDS_KERNELS, job->kernels)                                                                \

@@ -161,7 +161,7 @@ int spp_advise_assumed(const struct spp_job_spec *spec, const struct spp_plan *p
   struct spp_advice_list list = {advice, 0, max};
   const struct spp_job *job = &plan->job;
   assume_batch(spec, job, &list);
-  if (spec->dtype == SPP_UNSET) spp_advice_add(&list, "dtype", "%s", spp_dtype_name(job->dtype));
+  if (spec->dtype == SPP_UNSET) spp_advice_add(&list, "dtype", "%s", spp_dtype_name(spp_job_format(job)));
   assume_training(spec, job, &list);
   if (spec->attention == SPP_UNSET)
     spp_advice_add(&list, "attention", "attention %s", spp_attention_impl_name(job->attention));

@@ -75,9 +75,8 @@ static enum spp_dtype read_serving_dtype(const char *precision, struct spp_run *
 static enum spp_dtype read_dtype(const char *precision) {
   if (spp_text_contains(precision, "fp8 weights") || spp_text_contains(precision, "int4"))
     return SPP_DTYPE_BF16;
-  if (spp_text_contains(precision, "fp8") || spp_text_contains(precision, "float8") ||
-      spp_text_contains(precision, "fp4")) /* FP4 recipes keep FP8-class casts and 16-bit layers */
-    return SPP_DTYPE_FP8;
+  if (spp_text_contains(precision, "nvfp4")) return SPP_DTYPE_NVFP4;
+  if (spp_text_contains(precision, "fp8") || spp_text_contains(precision, "float8")) return SPP_DTYPE_FP8;
   if (spp_text_contains(precision, "bf16")) return SPP_DTYPE_BF16;
   if (spp_text_contains(precision, "fp16")) return SPP_DTYPE_FP16;
   return spp_text_contains(precision, "fp32") ? SPP_DTYPE_FP32 : SPP_DTYPE_BF16;

@@ -18,7 +18,7 @@ static void head(const struct spp_html_report *r, const struct spp_plan *plan, s
   spp_html_element(out, "h1", NULL, text);
   snprintf(text, sizeof text, "%s · %s · %s fine-tune, %s%s", job->framework->display,
            spp_layout_describe(job, &plan->layout, layout, sizeof layout), spp_method_name(job->method),
-           spp_dtype_name(job->dtype),
+           spp_dtype_name(spp_job_format(job)),
            r->report->searched_frameworks > 1 ? " · the best of all frameworks searched" : "");
   spp_html_element(out, "p", "dim", text);
 }

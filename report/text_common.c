@@ -12,7 +12,7 @@
 static const char *method_words(const struct spp_job *job, char *buf, size_t size) {
   const char *optimizer =
       job->optimizer == SPP_OPTIMIZER_ADAMW ? "AdamW" : spp_optimizer_name(job->optimizer);
-  const char *dtype = spp_dtype_name(job->dtype);
+  const char *dtype = spp_dtype_name(spp_job_format(job));
   if (job->mode == SPP_MODE_INFER)
     snprintf(buf, size, "inference, %s", dtype);
   else if (spp_job_has_adapters(job))

@@ -100,6 +100,9 @@ static void tiles_divide_the_plain_path(void **state) {
   /* torchtitan ChunkedLossWrapper: 16-bit copies, fp32 sum and 16-bit gradient of the hidden states, logits
    * of a chunk and their gradient; LitGPT: log-softmax of all, two fp32 temporaries of a chunk */
   expect_i64(loss_bytes(SPP_LOSS_CHUNKED_HEAD, 256, true, false), 8 * (int64_t)N * H + 4 * (int64_t)256 * V);
+  /* not compiled: log-softmax and two gradients in fp32 beside the logits that the loop still names */
+  expect_i64(loss_bytes(SPP_LOSS_CHUNKED_HEAD_EAGER, 256, true, false),
+             8 * (int64_t)N * H + 14 * (int64_t)256 * V);
   expect_i64(loss_bytes(SPP_LOSS_CHUNKS_KEPT, 256, true, false), 4 * (int64_t)N * V + 8 * (int64_t)256 * V);
 }
 

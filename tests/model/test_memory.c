@@ -119,6 +119,90 @@ static void op_level_recompute_keeps_every_second_product(void **state) {
   jobs_predict(&f);
   /* input 2h, attention output 2dq + 4nq, products q and v, gate, down: 2(dq + dk + i + h) */
   expect_i64(f.memory.checkpoint_bytes[0], T * (2 * H + 2 * DQ + 4 * NQ + 2 * (DQ + DK + I + H)));
+  /* compiled, nothing reads down's output: counted on torch 2.15 (tests/oracle/compiled.py), 3,488 bytes a token
+   * for h 256, dq 256, dk 64, i 896, nq 8: 2 (h + 2dq + dk + i) + 4nq */
+  f.job.kernels = SPP_KERNELS_FUSED;
+  jobs_predict(&f);
+  expect_i64(2 * (256 + 2 * 256 + 64 + 896) + 4 * 8, 3488);
+  expect_i64(f.memory.checkpoint_bytes[0], T * (2 * (H + 2 * DQ + DK + I) + 4 * NQ));
+  /* q, k, v as one product: counted 3,616, k more */
+  f.framework.fuses_qkv = true;
+  jobs_predict(&f);
+  expect_i64(f.memory.checkpoint_bytes[0], T * (2 * (H + 2 * DQ + 2 * DK + I) + 4 * NQ));
+  jobs_close(&f);
+}
+
+/* The policy names no FP4 product, so those layers keep their input and attention's output; without recompute
+ * they keep 9/16 byte of each product's input and weight. The last 16-bit layer is as it was. */
+static void fp4_layers_keep_codes_of_their_inputs(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  const int64_t n = 10 * T; /* enough tokens to outweigh the weights' codes */
+  f.job.seq_tokens = n;
+  f.framework.selective_is_op_level = true;
+  f.framework.fuses_qkv = true;
+  f.job.kernels = SPP_KERNELS_FUSED;
+  f.job.dtype = SPP_DTYPE_FP8;
+  f.job.fp4 = true;
+  f.job.fp4_layers = 1; /* of two */
+  f.layout.recompute = SPP_RECOMPUTE_SELECTIVE;
+  jobs_predict(&f);
+  expect_i64(f.memory.checkpoint_bytes[0], n * (2 * H + 2 * DQ + 4 * NQ));
+  expect_i64(jobs_ledger(&f, "matrix products", SPP_MOMENT_LOSS), n * 2 * (DQ + 2 * DK + I));
+  f.layout.recompute = SPP_RECOMPUTE_NONE;
+  jobs_predict(&f);
+  /* norm inputs, q, k, v, attention output, log-sum-exp, statistics, gate and up; codes of the inputs of
+   * qkv, gate, up, o, down, and of the weights */
+  const int64_t weights = H * (DQ + 2 * DK) + DQ * H + 3 * H * I;
+  expect_i64(f.memory.checkpoint_bytes[0], n * (4 * H + 4 * DQ + 4 * DK + 4 * NQ + 8 + 4 * I) +
+                                               n * 9 * (3 * H + DQ + I) / 16 + 9 * weights / 16);
+  expect_i64(jobs_ledger(&f, "MLP: input of down", SPP_MOMENT_LOSS), n * (2 * I + 9 * I / 16));
+  jobs_close(&f);
+}
+
+/* 8 GPUs, Llama 3 8B: embedding and head 525,336,576 elements each, a layer 218,112,000, gathered in 16 bit. */
+static void gathers_leave_blocks_on_their_stream(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "llama3-8b"), 4096);
+  f.framework.sharding = SPP_SHARDING_FSDP;
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  f.layout.zero = 3;
+  f.layout.dp = 8;
+  jobs_predict(&f);
+  expect_i64(f.memory.peak_moment, SPP_MOMENT_LOSS);
+  expect_i64(jobs_ledger(&f, "gathered root unit", SPP_MOMENT_LOSS), INT64_C(4) * 525336576);
+  int64_t before = f.memory.reserved_bytes, needed = before - f.memory.reclaimable_bytes;
+  f.framework.gathers_into_buffers = true;
+  jobs_predict(&f);
+  expect_rel((double)(f.memory.reserved_bytes - before), 4.0 * 525336576 + 2.0 * 218112000, 0.002);
+  expect_i64(f.memory.reserved_bytes - f.memory.reclaimable_bytes, needed); /* given back when asked for */
+  f.framework.outer_units_apart = true;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "gathered head", SPP_MOMENT_LOSS), INT64_C(2) * 525336576);
+  expect_i64(jobs_ledger(&f, "gathered root unit", SPP_MOMENT_LOSS), 0);
+  expect_i64(jobs_ledger(&f, "prefetched weights", SPP_MOMENT_LOSS), 0); /* the last layer is resharded too */
+  jobs_close(&f);
+}
+
+/* torchtitan's ChunkedLossWrapper turns gradient synchronisation off until the last chunk: the head's gradient
+ * is whole, in fp32, unless nothing is sharded. */
+static void a_loss_in_chunks_sums_the_gradient_of_the_head(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.framework.sharding = SPP_SHARDING_FSDP;
+  f.framework.loss_shards = 8;
+  f.job.loss_path_forced = SPP_LOSS_CHUNKED_HEAD;
+  f.layout.zero = 3;
+  f.layout.dp = 2;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "gradient of the head over chunks", SPP_MOMENT_LOSS), 4 * 256 * H);
+  f.layout.dp = 1;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "gradient of the head over chunks", SPP_MOMENT_LOSS), 0);
   jobs_close(&f);
 }
 
@@ -589,6 +673,9 @@ int main(void) {
       cmocka_unit_test(selective_modules_drop_their_own_tensors),
       cmocka_unit_test(latent_up_projections_can_be_dropped),
       cmocka_unit_test(op_level_recompute_keeps_every_second_product),
+      cmocka_unit_test(fp4_layers_keep_codes_of_their_inputs),
+      cmocka_unit_test(gathers_leave_blocks_on_their_stream),
+      cmocka_unit_test(a_loss_in_chunks_sums_the_gradient_of_the_head),
       cmocka_unit_test(fused_accumulation_leaves_one_placeholder_a_shape),
       cmocka_unit_test(fsdp_under_a_pipeline_holds_the_stage_whole),
       cmocka_unit_test(a_trained_embedding_beside_adapters_is_a_second_copy),
