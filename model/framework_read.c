@@ -152,6 +152,7 @@ static const struct field fields[] = {
     I64(nccl_bytes_per_group),
     I64(nccl_channels),
     I64(nccl_p2p_channels),
+    {"nccl_all_groups", KIND_BOOL, AT(nccl_all_groups), 0, true},
     BOOL(position_ids_gather),
     BOOL(vision_on_every_sp_rank),
     {"step_tokens", KIND_I64, AT(step_tokens), 0, true},

@@ -7,6 +7,10 @@ static const struct spp_tensor world = {"NCCL: all ranks", SPP_PART_NCCL, "commu
 static const struct spp_tensor data = {"NCCL: data parallel group", SPP_PART_NCCL, "communicator buffers"};
 static const struct spp_tensor tensor = {"NCCL: tensor parallel group", SPP_PART_NCCL,
                                          "communicator buffers"};
+static const struct spp_tensor shards = {"NCCL: ranks that share states", SPP_PART_NCCL,
+                                         "communicator buffers"};
+static const struct spp_tensor model = {"NCCL: ranks of one model", SPP_PART_NCCL, "communicator buffers"};
+static const struct spp_tensor stages = {"NCCL: pipeline stages", SPP_PART_NCCL, "communicator buffers"};
 static const struct spp_tensor pipe = {"NCCL: pipeline peers", SPP_PART_NCCL, "communicator buffers"};
 static const struct spp_tensor ulysses = {"NCCL: Ulysses group", SPP_PART_NCCL, "one connection per peer"};
 static const struct spp_tensor ring = {"NCCL: ring group", SPP_PART_NCCL, "one connection per neighbour"};
@@ -45,6 +49,16 @@ static void add_peers(const struct nccl_view *n, const struct spp_tensor *t, int
   spp_memory_add_bytes(n->sum, t, SPP_LIVE_ALWAYS, fixed > 0 ? fixed : bytes);
 }
 
+/* InternLM/InternEvo internlm/utils/gputest.py warmup_process_group: an all-reduce over each group that is
+ * made, so that its buffers are there before training. */
+static void add_all_groups(const struct nccl_view *n, const struct spp_memory_view *v) {
+  const struct spp_geometry *g = v->g;
+  add_collective(n, &data, g->dense_group);
+  add_collective(n, &shards, v->layout->zero > 0 ? g->shard_group : 1);
+  add_collective(n, &model, spp_sat_mul(g->tp, g->pp));
+  add_collective(n, &stages, g->pp);
+}
+
 /* Every group of its own is a communicator with its own buffers; groups of one rank are not made, and the
  * data parallel group is the world's when nothing else splits it. */
 static void add_nccl(const struct spp_memory_view *v, struct spp_memory_sum *sum) {
@@ -54,7 +68,10 @@ static void add_nccl(const struct spp_memory_view *v, struct spp_memory_sum *sum
   const struct nccl_view n = {v->job->framework, sum, node_gpus};
   int64_t ranks = spp_layout_world(v->layout);
   add_collective(&n, &world, ranks);
-  if (g->dense_group < ranks) add_collective(&n, &data, g->dense_group);
+  if (n.f->nccl_all_groups)
+    add_all_groups(&n, v);
+  else if (g->dense_group < ranks)
+    add_collective(&n, &data, g->dense_group);
   add_collective(&n, &tensor, g->tp);
   add_peers(&n, &pipe, g->pp, spp_min64(2, g->pp - 1));
   add_peers(&n, &ulysses, g->su, g->su - 1);

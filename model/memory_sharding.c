@@ -25,7 +25,7 @@ static const struct spp_tensor copy_pool = {"blocks of gathered shards", SPP_PAR
 /* The allocator lends the blocks of a stream to no other: the step cannot have those that weights were
  * gathered into (torch 2.0.1 distributed/fsdp/_runtime_utils.py _unshard; c10/cuda/CUDACachingAllocator). */
 static const struct spp_tensor gather_pool = {"blocks of gathered weights", SPP_PART_ALLOCATOR,
-                                              "belong to the all-gather's stream"};
+                                              "belong to the streams of the exchanges"};
 
 static const unsigned forward = SPP_LIVE(SPP_MOMENT_FORWARD), loss = SPP_LIVE_LOSS,
                       head = SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD),
@@ -99,13 +99,26 @@ static void add_zero3(const struct spp_memory_stage *s, const struct spp_states 
   spp_memory_add(sum, &head_grads, head, wire(r->grad_bytes), spp_memory_head(s->view)->trainable, 1, 1);
 }
 
+/* Gradients of a unit are cut on a stream of their own, padded by a copy where ranks do not divide them (torch 2.0.1
+ * distributed/fsdp/_runtime_utils.py _post_backward_hook). */
+static int64_t cut_bytes(const struct spp_memory_stage *s, const struct spp_states *r) {
+  const struct spp_memory_view *v = s->view;
+  int64_t largest = unit_trainable(s), group = spp_max64(1, v->g->shard_group);
+  if (s->stage->first) largest = spp_max64(largest, v->embedding.trainable);
+  if (s->stage->last) largest = spp_max64(largest, v->head.trainable);
+  int64_t cut = spp_ceil_div(largest, group);
+  if (largest % group != 0) cut = spp_sat_add(cut, largest);
+  return spp_sat_mul(cut, r->grad_bytes);
+}
+
 static void add_gather_pool(const struct spp_memory_stage *s, const struct spp_states *r, int64_t outer_bytes,
                             struct spp_memory_sum *sum) {
   const struct spp_framework *f = s->view->job->framework;
   int64_t unit = gathered_bytes(&s->unit, r->gather_bytes), two = spp_sat_mul(2, unit);
   bool away = spp_offload_params(s->view->layout->offload);
   if (f->gathers_on_own_stream && r->shard_weights)
-    spp_memory_add_bytes(sum, &gather_pool, SPP_LIVE(SPP_MOMENT_STEP), spp_sat_add(outer_bytes, two));
+    spp_memory_add_bytes(sum, &gather_pool, SPP_LIVE(SPP_MOMENT_STEP),
+                         spp_sat_add(spp_sat_add(outer_bytes, two), cut_bytes(s, r)));
   if (!f->gathers_into_buffers || !(r->shard_weights || away)) return;
   spp_memory_add_bytes(sum, &copy_pool, forward | SPP_LIVE_BACKWARD, outer_bytes);
   spp_memory_add_bytes(sum, &copy_pool, loss, spp_sat_add(outer_bytes, unit));

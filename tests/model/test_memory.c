@@ -516,6 +516,12 @@ static void communicators_own_buffers(void **state) {
   f.layout.dp = 8;
   jobs_predict(&f);
   expect_i64(f.memory.parts[SPP_PART_NCCL], 251658240); /* data parallel group = world */
+  f.framework.nccl_all_groups = true;
+  f.layout.zero = 1;
+  jobs_predict(&f);
+  expect_i64(f.memory.parts[SPP_PART_NCCL], 3 * INT64_C(251658240)); /* world, data, states: the same ranks */
+  f.layout.zero = 0;
+  f.framework.nccl_all_groups = false;
   f.layout.ulysses = 8;
   f.layout.sp_kind = SPP_SP_ULYSSES;
   jobs_predict(&f);

@@ -133,8 +133,17 @@ static void the_step_cannot_have_the_blocks_of_gathered_weights(void **state) {
   expect_i64(jobs_ledger(&f, "gathered layer weights", SPP_MOMENT_BACKWARD_MLP), 2 * layer);
   f.framework.gathers_on_own_stream = true;
   jobs_predict(&f);
-  expect_near((double)(f.memory.phase_bytes[SPP_PHASE_STEP] - step), (double)(2 * (embedding + 2 * layer)),
-              (double)segments); /* embedding (and head), two layers, in 16 bit */
+  /* embedding (and head), two layers, in 16 bit; a half of the embedding's gradient */
+  expect_near((double)(f.memory.phase_bytes[SPP_PHASE_STEP] - step),
+              (double)(2 * (embedding + 2 * layer) + embedding), (double)segments);
+  f.framework.gathers_on_own_stream = false;
+  f.layout.dp = 5; /* 262,668,288 is no multiple: a padded copy of the whole beside a fifth */
+  jobs_predict(&f);
+  step = f.memory.phase_bytes[SPP_PHASE_STEP];
+  f.framework.gathers_on_own_stream = true;
+  jobs_predict(&f);
+  expect_near((double)(f.memory.phase_bytes[SPP_PHASE_STEP] - step),
+              (double)(2 * (embedding + 2 * layer) + 2 * (embedding + embedding / 5)), (double)segments);
   jobs_close(&f);
 }
 
