@@ -99,8 +99,8 @@ static void add_zero3(const struct spp_memory_stage *s, const struct spp_states 
   spp_memory_add(sum, &head_grads, head, wire(r->grad_bytes), spp_memory_head(s->view)->trainable, 1, 1);
 }
 
-/* Gradients of a unit are cut on a stream of their own, padded by a copy where ranks do not divide them (torch 2.0.1
- * distributed/fsdp/_runtime_utils.py _post_backward_hook). */
+/* Gradients of a unit are cut on a stream of their own, padded by a copy where ranks do not divide them
+ * (torch 2.0.1 distributed/fsdp/_runtime_utils.py _post_backward_hook). */
 static int64_t cut_bytes(const struct spp_memory_stage *s, const struct spp_states *r) {
   const struct spp_memory_view *v = s->view;
   int64_t largest = unit_trainable(s), group = spp_max64(1, v->g->shard_group);

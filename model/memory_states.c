@@ -7,7 +7,7 @@ ROW(weights_low, "8-bit weight copies", SPP_PART_WEIGHTS, "FP8 training keeps 16
 ROW(weights_cast, "16-bit weight copies", SPP_PART_WEIGHTS, "autocast cache, until the forward region ends");
 ROW(reference, "reference model", SPP_PART_WEIGHTS,
     "DPO / GRPO compare with it; adapters switch off instead");
-ROW(load_whole, "whole model at load", SPP_PART_WEIGHTS, "read on every rank before it is sharded");
+ROW(load_whole, "rest of the model at load", SPP_PART_WEIGHTS, "read on every rank before it is sharded");
 ROW(gradients, "gradients", SPP_PART_GRADIENTS, "of the trained parameters");
 ROW(head_grads, "gradient of the head", SPP_PART_GRADIENTS, "first gradient of the backward");
 ROW(master, "fp32 master weights", SPP_PART_MASTER, "mixed-precision optimizer");
@@ -19,7 +19,8 @@ ROW(step_denominators, "denominators of the update", SPP_PART_TRANSIENT, "AdamW 
 ROW(step_muon, "Newton-Schulz work", SPP_PART_TRANSIENT, "three 16-bit matrices of the largest weight");
 ROW(step_svd, "GaLore projector work", SPP_PART_TRANSIENT, "fp32 gradient and its singular vectors");
 
-ROW(step_cast, "16-bit casts of the master weights", SPP_PART_TRANSIENT, "all there before the first becomes FP8");
+ROW(step_cast, "16-bit casts of the master weights", SPP_PART_TRANSIENT,
+    "all there before the first becomes FP8");
 
 static const unsigned not_load = SPP_LIVE_ALWAYS & ~SPP_LIVE(SPP_MOMENT_LOAD);
 
@@ -93,6 +94,15 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
 }
 
 /* A full fine-tune needs a second copy of the weights to compare with. */
+/* Shards are cut unit by unit, and each unit is freed: the rank's own share is among the weights. */
+static void add_whole(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_state_counts *c = &s->states;
+  int64_t own = spp_memory_share(v->g, true, c->elements, c->expert_elements);
+  spp_memory_add(sum, &load_whole, SPP_LIVE(SPP_MOMENT_LOAD), v->act,
+                 spp_max64(0, spp_sat_add(c->elements, c->expert_elements) - own), 1, 1);
+}
+
 static void add_reference(const struct spp_memory_stage *s, const struct spp_states *r,
                           struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
@@ -183,8 +193,8 @@ static int64_t stepped_at_once(const struct spp_memory_view *v, int64_t local) {
 }
 
 /* FP8 weights without a 16-bit copy: the step casts every shard of the master weights to 16 bit and keeps the
- * list until each is FP8 (transformer_engine 2.9.0 pytorch/tensor/utils.py cast_master_weights_to_fp8). MXFP8,
- * the recipe of Blackwell, goes through the gradient buffer instead (megatron-core 0.16.1
+ * list until each is FP8 (transformer_engine 2.9.0 pytorch/tensor/utils.py cast_master_weights_to_fp8).
+ * MXFP8, the recipe of Blackwell, goes through the gradient buffer instead (megatron-core 0.16.1
  * optimizer/optimizer.py reuse_grad_buf_for_mxfp8_param_ag). */
 static void add_step_casts(const struct spp_memory_stage *s, const struct spp_states *r,
                            struct spp_memory_sum *sum) {
@@ -229,9 +239,7 @@ void spp_memory_add_states(const struct spp_memory_stage *s, struct spp_memory_s
   const struct spp_memory_view *v = s->view;
   const struct spp_states *r = &v->regime;
   add_weights(s, r, sum);
-  if (v->job->framework->loads_whole_model && r->shard_weights)
-    spp_memory_add(sum, &load_whole, SPP_LIVE(SPP_MOMENT_LOAD), v->act,
-                   spp_sat_add(s->states.elements, s->states.expert_elements), 1, 1);
+  if (v->job->framework->loads_whole_model && r->shard_weights) add_whole(s, sum);
   if (!v->trains) return;
   add_reference(s, r, sum);
   add_gradients(s, r, sum);

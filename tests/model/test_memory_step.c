@@ -199,6 +199,19 @@ static void gradients_take_the_place_of_weights_without_accumulation(void **stat
   jobs_close(&f);
 }
 
+static void a_whole_model_is_cut_where_it_lies(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_one_billion(&f);
+  f.framework.loads_whole_model = true;
+  f.layout.zero = 3;
+  f.layout.dp = 5;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_WEIGHTS, SPP_MOMENT_LOAD), 2 * all);
+  expect_i64(jobs_part(&f, SPP_PART_WEIGHTS, SPP_MOMENT_STEP), 2 * all / 5);
+  jobs_close(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lists_of_the_optimizer_follow_the_joined_gradients),
@@ -210,6 +223,7 @@ int main(void) {
       cmocka_unit_test(the_step_cannot_have_the_blocks_of_gathered_weights),
       cmocka_unit_test(logits_wait_for_the_next_forward_where_the_loop_holds_them),
       cmocka_unit_test(gradients_stay_where_the_offloaded_optimizer_fetches_them),
+      cmocka_unit_test(a_whole_model_is_cut_where_it_lies),
       cmocka_unit_test(gradients_take_the_place_of_weights_without_accumulation),
   };
   int failed = cmocka_run_group_tests_name("memory of the step", tests, NULL, NULL);
