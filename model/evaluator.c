@@ -132,18 +132,18 @@ void spp_evaluator_turn(struct spp_evaluator *e, const struct spp_job *job, cons
   e->last.offload = layout->offload;
 }
 
-struct spp_geometry spp_evaluator_geometry(struct spp_evaluator *e, const struct spp_job *job,
-                                           const struct spp_layout *layout,
-                                           const struct spp_evaluator_place *place) {
+const struct spp_geometry *spp_evaluator_geometry(struct spp_evaluator *e, const struct spp_job *job,
+                                                  const struct spp_layout *layout,
+                                                  const struct spp_evaluator_place *place) {
   size_t pass = (size_t)place->micro * (size_t)e->shape.losses + (size_t)place->loss;
+  struct spp_geometry *g = &e->geometries[pass];
   if (e->geometry_turns[pass] != e->layers_turn) {
-    spp_geometry_resolve(job, layout, &e->geometries[pass]);
+    spp_geometry_resolve(job, layout, g);
     e->geometry_turns[pass] = e->layers_turn;
   }
-  struct spp_geometry g = e->geometries[pass];
-  g.vpp = layout->vpp;
-  g.shard_group = e->shard_group;
-  g.expert_shard_group = e->expert_shard_group;
+  g->vpp = layout->vpp;
+  g->shard_group = e->shard_group;
+  g->expert_shard_group = e->expert_shard_group;
   return g;
 }
 

@@ -74,6 +74,7 @@ struct spp_evaluator {
     unsigned turn; /* of the layers */
     struct spp_kept_list kept[SPP_LAYER_CLASS_COUNT], saved[SPP_LAYER_CLASS_COUNT];
     int64_t layer_keeps[SPP_LAYER_CLASS_COUNT]; /* spp_memory_layer_keeps() */
+    int64_t whole_keeps[SPP_LAYER_CLASS_COUNT]; /* of a layer that is not recomputed */
     bool transients_known[SPP_LAYER_CLASS_COUNT];
     struct spp_memory_totals transients[SPP_LAYER_CLASS_COUNT];
   } * tensors; /* by recompute and micro-batch */
@@ -89,10 +90,10 @@ struct spp_evaluator {
 
 /* Count what changed since the layout before. */
 void spp_evaluator_turn(struct spp_evaluator *e, const struct spp_job *job, const struct spp_layout *layout);
-/* The layout's geometry; turns must be counted. */
-struct spp_geometry spp_evaluator_geometry(struct spp_evaluator *e, const struct spp_job *job,
-                                           const struct spp_layout *layout,
-                                           const struct spp_evaluator_place *place);
+/* The layout's geometry, until the next is asked for; turns must be counted. */
+const struct spp_geometry *spp_evaluator_geometry(struct spp_evaluator *e, const struct spp_job *job,
+                                                  const struct spp_layout *layout,
+                                                  const struct spp_evaluator_place *place);
 int spp_evaluator_slot(const struct spp_evaluator *e, const struct spp_evaluator_place *place);
 /* The slot; what is in it is forgotten when it was made for another number of recomputed layers. */
 struct spp_kept_slot *spp_evaluator_keep(struct spp_evaluator *e, const struct spp_layout *layout,

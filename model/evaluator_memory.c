@@ -88,8 +88,10 @@ static void know_layers(struct look *look) {
     copy_list(made ? &v->kept[c] : &tensors->kept[c], made ? &tensors->kept[c] : &v->kept[c]);
     copy_list(made ? &v->saved[c] : &tensors->saved[c], made ? &tensors->saved[c] : &v->saved[c]);
   }
-  for (int c = 0; made && c < SPP_LAYER_CLASS_COUNT; c++)
+  for (int c = 0; made && c < SPP_LAYER_CLASS_COUNT; c++) {
     tensors->layer_keeps[c] = v->kind[c] ? spp_memory_layer_keeps(v, (enum spp_layer_class)c) : 0;
+    tensors->whole_keeps[c] = v->kind[c] ? spp_kept_without(&v->kept[c], SPP_RC_ALWAYS) : 0;
+  }
   tensors->turn = look->turn;
   if (v->job->method == SPP_METHOD_QLORA) spp_memory_view_states(v); /* largest matrix */
   look->layers_known = true;
@@ -217,8 +219,8 @@ static void begin_look(struct spp_evaluator *e, const struct spp_job *job, const
   spp_memory_view_begin(job, layout, g, &look->view);
 }
 
-/* What the layers of a stage keep of the micro-batches in flight: alive when the last forward is done, with
- * what a recomputed layer keeps (its input, the largest unit's apart). */
+/* What the layers of a stage keep of the micro-batches in flight: alive when the last forward is done. Of a
+ * recomputed layer that is its input (the largest unit's apart). */
 static int64_t least_kept(const struct look *look, const struct spp_stage *stage) {
   const struct spp_memory_view *v = &look->view;
   struct spp_memory_stage s;
@@ -228,6 +230,9 @@ static int64_t least_kept(const struct look *look, const struct spp_stage *stage
     bool full = v->layout->recompute == SPP_RECOMPUTE_FULL;
     int64_t copies = spp_memory_in_flight(stage, full ? s.recomputed[c] : s.layers[c]);
     bytes = spp_sat_add(bytes, spp_sat_mul(copies, look->tensors->layer_keeps[c]));
+    if (!full || s.layers[c] <= s.recomputed[c]) continue;
+    copies = spp_memory_in_flight(stage, s.layers[c] - s.recomputed[c]);
+    bytes = spp_sat_add(bytes, spp_sat_mul(copies, look->tensors->whole_keeps[c]));
   }
   return bytes;
 }
@@ -275,8 +280,8 @@ void spp_evaluator_least_memory(struct spp_evaluator *e, const struct spp_job *j
   struct spp_memory memory;
   struct look look;
   spp_evaluator_turn(e, job, layout);
-  struct spp_geometry g = spp_evaluator_geometry(e, job, layout, place);
-  begin_look(e, job, layout, &g, place, &look);
+  const struct spp_geometry *g = spp_evaluator_geometry(e, job, layout, place);
+  begin_look(e, job, layout, g, place, &look);
   figures->device_bytes = figures->reclaimable_bytes = 0;
   if (pipe->whole || !look.view.trains || spp_memory_may_be_late(&look.view)) return;
   const struct spp_memory_totals *held = held_of(e, &look.view, false, pipe);
@@ -297,13 +302,13 @@ void spp_evaluator_memory(struct spp_evaluator *e, const struct spp_job *job, co
   struct spp_memory memory;
   struct look look;
   spp_evaluator_turn(e, job, layout);
-  struct spp_geometry g = spp_evaluator_geometry(e, job, layout, place);
+  const struct spp_geometry *g = spp_evaluator_geometry(e, job, layout, place);
   if (pipe->whole) {
-    spp_memory_predict(job, layout, &g, NULL, &memory);
+    spp_memory_predict(job, layout, g, NULL, &memory);
     *figures = spp_memory_figures_of(&memory);
     return;
   }
-  begin_look(e, job, layout, &g, place, &look);
+  begin_look(e, job, layout, g, place, &look);
   bool late = is_late(e, &look, pipe, &e->slots[index]);
   const struct spp_memory_totals *held = held_of(e, &look.view, late, pipe);
   const struct spp_memory_totals *pass = passes_of(e, &look, pipe, late, index);

@@ -138,10 +138,10 @@ void spp_evaluator_time(struct spp_evaluator *e, const struct spp_job *job, cons
   struct spp_kept_pipe *pipe = &e->pipes[place->pipe];
   struct spp_time time;
   spp_evaluator_turn(e, job, layout);
-  struct spp_geometry g = spp_evaluator_geometry(e, job, layout, place);
-  struct spp_timing_context c = context_of(e, job, layout, &g, place->loss);
+  const struct spp_geometry *g = spp_evaluator_geometry(e, job, layout, place);
+  struct spp_timing_context c = context_of(e, job, layout, g, place->loss);
   if (pipe->whole || !list_exchanges(e, &c, pipe)) {
-    predict_whole(job, layout, &g, &time);
+    predict_whole(job, layout, g, &time);
   } else {
     const struct spp_layers_time *layers = &layers_of(e, &c, place)->layers;
     struct spp_states_time states;
@@ -162,7 +162,7 @@ double spp_evaluator_least_s(struct spp_evaluator *e, const struct spp_job *job,
   static const double rounding = 1 - 1e-9;
   spp_evaluator_turn(e, job, layout);
   if (e->pipes[place->pipe].whole) return 0;
-  struct spp_geometry g = spp_evaluator_geometry(e, job, layout, place);
-  struct spp_timing_context c = context_of(e, job, layout, &g, place->loss);
+  const struct spp_geometry *g = spp_evaluator_geometry(e, job, layout, place);
+  struct spp_timing_context c = context_of(e, job, layout, g, place->loss);
   return layers_of(e, &c, place)->least_s * rounding;
 }

@@ -49,7 +49,10 @@ const char *spp_speed_words(double speed, char buf[32]) {
 
 const char *spp_change_bytes(int64_t delta, char buf[32]) {
   char plain[32];
-  snprintf(buf, 32, "%c%.30s", delta < 0 ? '-' : '+', spp_bytes_print(delta < 0 ? -delta : delta, plain));
+  if (delta == 0)
+    snprintf(buf, 32, "same memory");
+  else
+    snprintf(buf, 32, "%c%.30s", delta < 0 ? '-' : '+', spp_bytes_print(delta < 0 ? -delta : delta, plain));
   return buf;
 }
 

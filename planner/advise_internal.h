@@ -52,7 +52,7 @@ extern const int spp_changes_natural_count;
 const char *spp_sp_words(const struct spp_layout *layout, char *buf, size_t size);
 /* "6 % faster", "12 % slower", "same speed" */
 const char *spp_speed_words(double speed, char buf[32]);
-/* "+3.2 GiB", "-310 MiB" */
+/* "+3.2 GiB", "-310 MiB", "same memory" */
 const char *spp_change_bytes(int64_t delta, char buf[32]);
 
 #endif

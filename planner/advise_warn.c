@@ -159,13 +159,12 @@ static void warn_ring_repeat(const struct spp_plan *plan, struct spp_advice_list
   other.job.ring_impl = SPP_RING_ZHUZILIN;
   spp_predict(&other.job, &other.layout, NULL, &other.prediction);
   double cost = plan->prediction.time.step_s / other.prediction.time.step_s - 1;
+  int64_t more = plan->prediction.memory.device_bytes - other.prediction.memory.device_bytes;
   char bytes[32];
-  spp_advice_add(
-      list, "ring-repeats-forward",
-      "this ring's backward runs its forward again: %.1f %% of the step, %s more memory than zhuzilin's",
-      100 * cost,
-      spp_bytes_print(
-          spp_max64(0, plan->prediction.memory.device_bytes - other.prediction.memory.device_bytes), bytes));
+  spp_bytes_print(spp_max64(0, more), bytes);
+  spp_advice_add(list, "ring-repeats-forward",
+                 "this ring's backward runs its forward again: %.1f %% of the step%s%s%s", 100 * cost,
+                 more > 0 ? ", " : "", more > 0 ? bytes : "", more > 0 ? " more memory than zhuzilin's" : "");
 }
 
 /* Could the heads of a TP rank be spread over that many? */

@@ -357,7 +357,6 @@ struct layers_asked {
   struct pass *pass;
   struct spp_layout layout;
   struct spp_evaluator_place kept;
-  int64_t bytes; /* with the number of layers asked about last */
 };
 
 static bool enough(struct layers_asked *asked, int64_t layers) {
@@ -366,42 +365,77 @@ static bool enough(struct layers_asked *asked, int64_t layers) {
   struct spp_memory_figures memory;
   asked->layout.recompute_layers = layers;
   spp_evaluator_memory(p->evaluator, job, &asked->layout, &asked->kept, &memory);
-  asked->bytes = memory.device_bytes;
   return is_likely(p, &memory);
 }
 
-/* Between `low`, which is not enough, and `high`, which is: where a straight line through their bytes meets
- * the limit, then, because it is none, the middle. */
-static int64_t probe(int64_t low, int64_t high, double low_bytes, double high_bytes, double limit,
-                     int probes) {
-  int64_t middle = low + (high - low) / 2;
-  if (probes > 2 || low_bytes <= limit || high_bytes >= low_bytes) return middle;
-  double share = (low_bytes - limit) / (low_bytes - high_bytes);
-  int64_t guess = low + (int64_t)ceil(share * (double)(high - low));
-  return spp_max64(low + 1, spp_min64(high - 1, guess));
+/* Do so many recomputed layers, or more, take too long? `bytes`: what the most of them take at least. */
+static bool slow_with(struct pass *p, const struct spp_place *place, struct layers_asked *asked,
+                      int64_t layers, int64_t bytes) {
+  if (p->hunt->known.front_count == 0) return false;
+  asked->layout.recompute_layers = layers;
+  double layers_s = spp_evaluator_least_s(p->evaluator, p->walk.job, &asked->layout, &asked->kept);
+  return beaten(p, place, layers_s + p->lessons.host_s, bytes, false);
 }
 
-/* As spp_fewest_layers(), in fewer steps: memory falls almost evenly. */
+/* Device bytes that so many recomputed layers take at least. */
+static int64_t least_with(struct layers_asked *asked, int64_t layers) {
+  struct spp_memory_figures memory;
+  asked->layout.recompute_layers = layers;
+  spp_evaluator_least_memory(asked->pass->evaluator, asked->pass->walk.job, &asked->layout, &asked->kept,
+                             &memory);
+  return memory.device_bytes;
+}
+
+/* Chunks' layers above `low` of which fewer are bound to take too much: found by halving, the bound never
+ * grows. */
+static int64_t least_layers(struct layers_asked *asked, int64_t high, int64_t unit, int64_t limit) {
+  int64_t low = 0; /* too few, or none */
+  if (least_with(asked, high * unit) > limit) return high + 1;
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    if (least_with(asked, middle * unit) > limit)
+      low = middle;
+    else
+      high = middle;
+  }
+  return high;
+}
+
+/* The fewest chunks' layers above `low`, which are too few, up to `high`: the bound is close, so with growing
+ * steps and then by halving. 0 = none are enough. */
+static int64_t climb(struct layers_asked *asked, int64_t low, int64_t high, int64_t unit) {
+  int64_t step = 1, top = low;
+  for (;; step *= 2) {
+    top = spp_min64(low + step, high);
+    if (enough(asked, top * unit)) break;
+    if (top == high) return 0;
+    low = top;
+  }
+  while (top - low > 1) {
+    int64_t middle = low + (top - low) / 2;
+    if (enough(asked, middle * unit))
+      top = middle;
+    else
+      low = middle;
+  }
+  return top * unit;
+}
+
+/* As spp_fewest_layers(), in fewer steps: memory is bounded before it is counted. 0 too where so many layers
+ * are needed that the layout cannot matter. */
 static int64_t fewest_layers(struct pass *p, struct layers_asked *asked, const struct spp_place *place) {
   const struct spp_walk *walk = &p->walk;
   int64_t most = spp_evaluator_most_layers(p->evaluator, &asked->kept), unit = walk->layout.vpp;
-  if (most == 0) return spp_fewest_layers(walk->job, &walk->layout, p->hunt->options->min_fit);
   int64_t low = 0, high = spp_ceil_div(most, unit) - 1;
-  if (high < 1 || !enough(asked, high * unit)) return 0;
-  double limit = (double)most_likely_bytes(p, place), high_bytes = (double)asked->bytes;
-  double low_bytes =
-      (double)p->lessons.bytes[slot(walk, least_recompute(&walk->choices), walk->variant.pipe, walk->micro)];
-  for (int probes = 0; high - low > 1; probes++) {
-    int64_t middle = probe(low, high, low_bytes, high_bytes, limit, probes);
-    if (enough(asked, middle * unit)) {
-      high = middle;
-      high_bytes = (double)asked->bytes;
-    } else {
-      low = middle;
-      low_bytes = (double)asked->bytes;
-    }
+  if (most == 0) return spp_fewest_layers(walk->job, &walk->layout, p->hunt->options->min_fit);
+  if (high < 1) return 0;
+  if (!p->hunt->options->exhaustive) {
+    low = least_layers(asked, high, unit, most_likely_bytes(p, place)) - 1;
+    if (low >= high) return 0;
+    int64_t bytes = least_with(asked, high * unit);
+    if (low > 0 && slow_with(p, place, asked, (low + 1) * unit, bytes)) return 0;
   }
-  return high * unit;
+  return climb(asked, low, high, unit);
 }
 
 /* Full recompute of the fewest layers that are likely to fit. Its time is bounded by that with one, its bytes
@@ -409,7 +443,7 @@ static int64_t fewest_layers(struct pass *p, struct layers_asked *asked, const s
  * another variant: then this one adds nothing. */
 static void evaluate_by_layers(struct pass *p, const struct spp_place *place) {
   const struct spp_walk *walk = &p->walk;
-  struct layers_asked asked = {p, walk->layout, place_of(walk), 0};
+  struct layers_asked asked = {p, walk->layout, place_of(walk)};
   struct spp_memory_figures memory;
   struct spp_time_figures time;
   bool comparable = walk->layout.grad_accum > 1 || walk->layout.pp > 1; /* as in least_bytes */
