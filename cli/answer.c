@@ -85,6 +85,8 @@ enum spp_status spp_answer_deliver(const struct spp_cli *cli, struct spp_diag *d
 enum spp_status spp_answer_lost(const struct spp_cli *cli, enum spp_status status, struct spp_diag *diag) {
   if (!cli->command || !(cli->command->bit & (SPP_CMD_VALIDATE | SPP_CMD_CALIBRATE))) return status;
   if (diag) diag->status = SPP_ERR_ABSENT;
+  if (diag && !diag->hint[0])
+    snprintf(diag->hint, sizeof diag->hint, "make room there, or name another place");
   return SPP_ERR_ABSENT;
 }
 

@@ -23,6 +23,7 @@ static bool names_layout(const struct spp_cli *cli) {
     if (spp_options[i].layout && cli->set_by[i] == SPP_SET_BY_FLAG) return true;
   return cli->args.ranks > 0 || cli->args.model || cli->args.spec.seq_tokens > 0 ||
          cli->args.spec.global_batch > 0 || cli->args.doc_lengths || cli->args.scale ||
+         cli->args.spec.expert_capacity > 0 || cli->args.spec.ring_order != SPP_UNSET ||
          cli->args.spec.dtype != SPP_UNSET;
 }
 
@@ -94,6 +95,8 @@ static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framewo
   if (spec->dtype == SPP_UNSET) spec->dtype = SPP_DTYPE_FP32;
   if (spec->seq_tokens <= 0) spec->seq_tokens = spp_round_up(SEQ_DEFAULT, unit);
   if (spec->global_batch <= 0) spec->global_batch = default_batch(&args->request, spec->gpus, sp);
+  if (spec->expert_capacity > 0 && spec->arch->experts == 0)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--moe-capacity", "leave it out", "the model has no experts");
   if ((status = spp_setup_documents(cli, args, diag)) != SPP_OK) return status;
   if ((status = spp_job_resolve(spec, framework, &job, diag)) != SPP_OK) return status;
   if (spec->arch->experts > 0 && args->request.etp == SPP_UNSET) args->request.etp = 1;
