@@ -119,7 +119,13 @@ static void add_totals(const struct spp_memory_totals *a, const struct spp_memor
   for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
     sum->moment[m] = a->moment[m] + b->moment[m];
     sum->held[m] = a->held[m] + b->held[m];
+    sum->pass[m] = a->pass[m] + b->pass[m];
+    sum->pass_free[m] = a->pass_free[m] + b->pass_free[m];
+    sum->logits[m] = a->logits[m] + b->logits[m];
   }
+  sum->weights = a->weights + b->weights;
+  sum->spare = a->spare + b->spare;
+  sum->spare_block = a->spare_block + b->spare_block;
   sum->outside = a->outside + b->outside;
   sum->pinned = a->pinned + b->pinned;
   sum->step_block = a->step_block + b->step_block;
@@ -251,9 +257,9 @@ static void least_peak(struct spp_evaluator *e, struct look *look, const struct 
     totals = held[r];
     totals.step_block =
         0; /* what it strands shrinks with what the pass is seen to free: nothing is said of it */
-    if (keeps)
-      totals.moment[SPP_MOMENT_FORWARD] =
-          spp_sat_add(totals.moment[SPP_MOMENT_FORWARD], least_kept(look, &stage));
+    int64_t kept = keeps ? least_kept(look, &stage) : 0;
+    totals.moment[SPP_MOMENT_FORWARD] = spp_sat_add(totals.moment[SPP_MOMENT_FORWARD], kept);
+    totals.pass[SPP_MOMENT_FORWARD] = spp_sat_add(totals.pass[SPP_MOMENT_FORWARD], kept);
     spp_memory_peak_of(v->job, &totals, peak);
   }
 }

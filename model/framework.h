@@ -245,6 +245,7 @@ struct spp_framework {
   int64_t profiled_sequences_large; /* on a card of 70 GiB and more; 0 = profiled_sequences */
   bool budget_is_torch_only; /* its budget leaves out what is not in torch's allocator: context, NCCL */
   bool offload_keeps_grads; /* an offloaded optimizer takes gradients from the GPU at the step only */
+  bool flat_units;        /* FSDP1: units are cut on the GPU, one after the other, and gathered on a stream of their own */
   bool plain_segments;    /* no expandable segments: a request finds no room in smaller free blocks */
   bool splits_segments;   /* no expandable segments, rows of varying length: inputs land in freed blocks of logits */
   bool logs_no_memory;    /* its log has no memory figure: one that is printed without a name is the driver's */

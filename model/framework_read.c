@@ -95,6 +95,7 @@ static const struct field fields[] = {
     {"engine_loss_types", KIND_TYPES, AT(engine_loss_types), 0, true},
     {"bf16_moments_types", KIND_TYPES, AT(bf16_moments_types), 0, true},
     {"offload_keeps_grads", KIND_BOOL, AT(offload_keeps_grads), 0, true},
+    {"flat_units", KIND_BOOL, AT(flat_units), 0, true},
     {"plain_segments", KIND_BOOL, AT(plain_segments), 0, true},
     {"splits_segments", KIND_BOOL, AT(splits_segments), 0, true},
     {"logs_no_memory", KIND_BOOL, AT(logs_no_memory), 0, true},

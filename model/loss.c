@@ -211,7 +211,7 @@ static void add_split(const struct spp_loss_view *v, struct spp_memory_sum *sum)
   int64_t bytes = fp32_logits(v);
   if (!v->splits_segments || !has_logits(v->path)) return;
   spp_memory_add_bytes(sum, &split_segment, SPP_LIVE(SPP_MOMENT_LOSS), bytes);
-  sum->pinned = bytes;
+  sum->pinned = spp_sat_add(sum->pinned, bytes);
 }
 
 void spp_loss_add(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
@@ -228,6 +228,11 @@ void spp_loss_add(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
     if (r->element == FP32 && r->extent == TOKENS_VOCAB) sum->pass_blocks += r->copies;
     if (r->condition == REFERENCED && r->tensor->part == SPP_PART_LOGITS)
       live |= SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD) | SPP_LIVE_BACKWARD | (v->keeps_in_step ? away : 0);
-    spp_memory_add(sum, r->tensor, live, r->element == FP32 ? SPP_DTYPE_FP32 : v->act, n, width, r->copies);
+    enum spp_dtype dtype = r->element == FP32 ? SPP_DTYPE_FP32 : v->act;
+    if (r->tensor->part == SPP_PART_ALLOCATOR)
+      spp_memory_add_free(sum, r->tensor, live,
+                          spp_sat_mul(spp_sat_mul(n, width), r->copies * spp_dtype_bytes(dtype)));
+    else
+      spp_memory_add(sum, r->tensor, live, dtype, n, width, r->copies);
   }
 }

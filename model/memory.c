@@ -175,7 +175,14 @@ void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_to
   for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
     t->moment[m] = sum->always_total + sum->moment_total[m];
     t->held[m] = spp_sat_add(sum->always[SPP_PART_ALLOCATOR], sum->moment[SPP_PART_ALLOCATOR][m]);
+    t->logits[m] = sum->moment[SPP_PART_LOGITS][m];
+    t->pass[m] = t->logits[m] + sum->moment[SPP_PART_ACTIVATIONS][m] + sum->moment[SPP_PART_LAYER_INPUTS][m] +
+                 sum->moment[SPP_PART_TRANSIENT][m];
+    t->pass_free[m] = sum->pass_free[m];
   }
+  t->weights = sum->always[SPP_PART_WEIGHTS];
+  t->spare = sum->spare_bytes;
+  t->spare_block = sum->spare_block_bytes;
   t->pinned = sum->pinned;
   t->step_block = sum->step_block_bytes;
   t->step_made = sum->step_made_bytes;
@@ -193,12 +200,13 @@ static int64_t capacity_of(const struct spp_job *job) {
   return job->max_memory_bytes > 0 ? job->max_memory_bytes : job->gpu->capacity_bytes;
 }
 
-/* Without free blocks that cannot be used. */
+/* Without free blocks that cannot be used. Frozen weights are loaded once, into segments of their own: the
+ * slack is of what comes and goes. */
 static int64_t reserved(const struct spp_job *job, const struct spp_memory_totals *t,
                         enum spp_moment moment) {
   double factor = job->framework->allocator_factor > 1.0 ? job->framework->allocator_factor : 1.0;
-  int64_t used = allocated(t, moment);
-  double bytes = (double)used * factor;
+  int64_t used = allocated(t, moment), split = used - (spp_job_has_adapters(job) ? t->weights : 0);
+  double bytes = (double)used + (double)split * (factor - 1.0);
   if (bytes >= 9e18) return INT64_MAX;
   return spp_max64(used, (int64_t)bytes);
 }
@@ -220,10 +228,25 @@ static int64_t stranded(const struct spp_job *job, const struct spp_memory_total
   return spp_max64(0, most + t->step_made - step);
 }
 
+/* Blocks that the making of the shards left serve what is no larger; of logits that all are larger than half
+ * the largest block, that block serves one (torch c10/cuda/CUDACachingAllocator get_free_block). */
+static int64_t spare(const struct spp_memory_totals *t, enum spp_moment moment) {
+  if (t->spare == 0 || moment == SPP_MOMENT_LOAD) return 0;
+  int64_t used = spp_sat_add(t->pass[moment], t->pass_free[moment]), logits = t->logits[moment];
+  if (t->pass_block > t->spare_block / 2) {
+    int64_t one = t->pass_block <= t->spare_block       ? t->pass_block
+                  : t->pass_block / 2 <= t->spare_block ? t->pass_block / 2
+                                                        : 0;
+    int64_t others = t->spare - t->spare_block;
+    used = spp_min64(used - logits, others) + spp_min64(one, logits);
+  }
+  return spp_max64(0, t->spare - used);
+}
+
 /* Free blocks of a moment: some are needed all the same, their segments being in use. */
 static int64_t unusable(const struct spp_job *job, const struct spp_memory_totals *t,
                         enum spp_moment moment) {
-  return spp_sat_add(t->held[moment], stranded(job, t, moment));
+  return spp_sat_add(spp_sat_add(t->held[moment], spare(t, moment)), stranded(job, t, moment));
 }
 
 static int64_t needed_at(const struct spp_job *job, const struct spp_memory_totals *t,

@@ -162,6 +162,7 @@ void spp_memory_add_layers(const struct spp_memory_stage *s, enum spp_layer_clas
     else
       add_kept(s, &v->kept[class], s->layers[class], selective ? v->layout->recompute_modules : 0, here, sum);
   }
+  spp_memory_add_plain(s, sum);
 }
 
 static int64_t input_bytes(const struct spp_memory_view *v) {

@@ -75,11 +75,16 @@ int spp_memory_tie(const struct spp_job *job, const struct spp_layout *layout);
 
 /* Bytes of a stage by moment, over all parts: a sum without its rows. */
 struct spp_memory_totals {
-  int64_t moment[SPP_MOMENT_COUNT]; /* all there is */
-  int64_t held[SPP_MOMENT_COUNT];   /* of it, free blocks that cannot be used */
-  int64_t outside;                  /* of it, context and NCCL: no business of the allocator */
-  int64_t pinned;                   /* of the loss's held blocks, those that cannot be given back */
-  int64_t step_block, pass_block;   /* largest tensors of the step's joined gradients and of the loss */
+  int64_t moment[SPP_MOMENT_COUNT];    /* all there is */
+  int64_t held[SPP_MOMENT_COUNT];      /* of it, free blocks that cannot be used */
+  int64_t outside;                     /* of it, context and NCCL: no business of the allocator */
+  int64_t pinned;                      /* of the loss's held blocks, those that cannot be given back */
+  int64_t pass[SPP_MOMENT_COUNT];      /* of it, what comes and goes within a pass */
+  int64_t pass_free[SPP_MOMENT_COUNT]; /* of the free blocks, those that the pass itself freed */
+  int64_t logits[SPP_MOMENT_COUNT];    /* of that, logits */
+  int64_t weights;                     /* of what is always there */
+  int64_t spare, spare_block;          /* free blocks that the making of the shards left, the largest one */
+  int64_t step_block, pass_block;      /* largest tensors of the step's joined gradients and of the loss */
   int64_t step_made;   /* joined tensors of the step, none of which fits in the block of another */
   int64_t pass_blocks; /* of the size pass_block */
   int64_t step_rows, norm; /* temporaries of the update among those of the step; of the norm before it */
@@ -103,9 +108,15 @@ void spp_memory_report_host(const struct spp_memory_view *v, struct spp_memory *
 
 void spp_memory_add_states(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_sharding(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
+/* What FSDP1 leaves with the allocator (memory_flat.c). */
+void spp_memory_add_flat_units(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
+/* Bytes of a unit's weights once gathered: trained ones in the gather type, frozen ones as stored. */
+int64_t spp_memory_gathered(const struct spp_state_counts *c, int gather_bytes);
 void spp_memory_add_fused_grads(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_layers(const struct spp_memory_stage *s, enum spp_layer_class active,
                            struct spp_memory_sum *sum);
+/* What plain segments strand (memory_plain.c). */
+void spp_memory_add_plain(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
                                struct spp_memory_sum *sum);
 /* The same two for frameworks that work unit by unit and free at once (memory_units.c). */

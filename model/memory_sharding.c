@@ -22,8 +22,9 @@ static const struct spp_tensor grads_pool = {"blocks of the last step's gradient
 static const struct spp_tensor copy_pool = {"blocks of gathered shards", SPP_PART_ALLOCATOR,
                                             "belong to the all-gather's stream"};
 
-/* The allocator lends the blocks of a stream to no other: the step cannot have those that weights were
- * gathered into (torch 2.0.1 distributed/fsdp/_runtime_utils.py _unshard; c10/cuda/CUDACachingAllocator). */
+/* The allocator lends the blocks of a stream to no other: neither loss nor step can have those that weights
+ * were gathered into, two units beside the root (torch 2.0.1 and 2.2.1 distributed/fsdp/_runtime_utils.py
+ * _unshard, _limiter_utils.py; c10/cuda/CUDACachingAllocator). */
 static const struct spp_tensor gather_pool = {"blocks of gathered weights", SPP_PART_ALLOCATOR,
                                               "belong to the streams of the exchanges"};
 
@@ -52,8 +53,7 @@ static void add_zero12(const struct spp_memory_stage *s, const struct spp_states
   spp_memory_add(sum, &reduce_bucket, not_load, wire(r->grad_bytes), bucket(job, 0), 1, copies);
 }
 
-/* Bytes of one layer's weights once gathered: trained ones in the gather type, frozen ones as stored. */
-static int64_t gathered_bytes(const struct spp_state_counts *c, int gather_bytes) {
+int64_t spp_memory_gathered(const struct spp_state_counts *c, int gather_bytes) {
   int64_t trained = spp_sat_mul(spp_sat_add(c->trainable, c->trainable_expert), gather_bytes);
   return spp_sat_add(trained, spp_sat_add(c->frozen_bytes, c->frozen_expert_bytes));
 }
@@ -67,7 +67,7 @@ static int64_t unit_trainable(const struct spp_memory_stage *s) {
 static void add_gathered(const struct spp_memory_stage *s, const struct spp_states *r, int64_t layer,
                          int64_t next, struct spp_memory_sum *sum) {
   const struct spp_state_counts *used = spp_memory_head(s->view);
-  int64_t head_bytes = s->stage->last ? gathered_bytes(used, r->gather_bytes) : 0;
+  int64_t head_bytes = s->stage->last ? spp_memory_gathered(used, r->gather_bytes) : 0;
   spp_memory_add_bytes(sum, &gathered, forward | SPP_LIVE_BACKWARD, layer);
   spp_memory_add_bytes(sum, &prefetched, forward | loss | SPP_LIVE_BACKWARD, next);
   spp_memory_add_bytes(sum, &gathered_head, loss, head_bytes);
@@ -88,7 +88,7 @@ static void add_zero3(const struct spp_memory_stage *s, const struct spp_states 
       f->bucket_auto || f->prefetch_elements <= 0 ? spp_sat_mul(square, 9) / 10 : f->prefetch_elements;
   int64_t limit =
       f->max_live_parameters > 0 ? spp_sat_mul(f->max_live_parameters, r->gather_bytes) : INT64_MAX;
-  int64_t layer = spp_min64(limit, gathered_bytes(&s->unit, r->gather_bytes));
+  int64_t layer = spp_min64(limit, spp_memory_gathered(&s->unit, r->gather_bytes));
   int64_t next = spp_min64(limit - layer, spp_sat_mul(ahead, r->gather_bytes));
   bool copies = s->view->g->shard_group > 1 || s->view->g->expert_shard_group > 1 ||
                 spp_offload_params(s->view->layout->offload);
@@ -114,11 +114,13 @@ static int64_t cut_bytes(const struct spp_memory_stage *s, const struct spp_stat
 static void add_gather_pool(const struct spp_memory_stage *s, const struct spp_states *r, int64_t outer_bytes,
                             struct spp_memory_sum *sum) {
   const struct spp_framework *f = s->view->job->framework;
-  int64_t unit = gathered_bytes(&s->unit, r->gather_bytes), two = spp_sat_mul(2, unit);
+  int64_t unit = spp_memory_gathered(&s->unit, r->gather_bytes), two = spp_sat_mul(2, unit);
   bool away = spp_offload_params(s->view->layout->offload);
-  if (f->gathers_on_own_stream && r->shard_weights)
+  if (f->gathers_on_own_stream && r->shard_weights) {
+    spp_memory_add_bytes(sum, &gather_pool, loss, unit); /* beside the one gathered ahead */
     spp_memory_add_bytes(sum, &gather_pool, SPP_LIVE(SPP_MOMENT_STEP),
                          spp_sat_add(spp_sat_add(outer_bytes, two), cut_bytes(s, r)));
+  }
   if (!f->gathers_into_buffers || !(r->shard_weights || away)) return;
   spp_memory_add_bytes(sum, &copy_pool, forward | SPP_LIVE_BACKWARD, outer_bytes);
   spp_memory_add_bytes(sum, &copy_pool, loss, spp_sat_add(outer_bytes, unit));
@@ -131,8 +133,8 @@ static void add_gather_pool(const struct spp_memory_stage *s, const struct spp_s
 static int64_t add_outer(const struct spp_memory_stage *s, const struct spp_states *r,
                          struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
-  int64_t embedding = s->stage->first ? gathered_bytes(&v->embedding, r->gather_bytes) : 0;
-  int64_t tail = s->stage->last ? gathered_bytes(&v->head, r->gather_bytes) : 0;
+  int64_t embedding = s->stage->first ? spp_memory_gathered(&v->embedding, r->gather_bytes) : 0;
+  int64_t tail = s->stage->last ? spp_memory_gathered(&v->head, r->gather_bytes) : 0;
   if (!v->job->framework->outer_units_apart) {
     int64_t whole = spp_sat_add(embedding, tail);
     spp_memory_add_bytes(sum, &root, forward | loss | SPP_LIVE_BACKWARD, whole);
@@ -170,12 +172,12 @@ static void add_fsdp(const struct spp_memory_stage *s, const struct spp_states *
                      struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   const struct spp_framework *f = v->job->framework;
-  int64_t unit = gathered_bytes(&s->unit, r->gather_bytes), outer = add_outer(s, r, sum);
+  int64_t unit = spp_memory_gathered(&s->unit, r->gather_bytes), outer = add_outer(s, r, sum);
   bool whole = f->gathers_once_under_pp && v->g->pp > 1;
   bool away = spp_offload_params(v->layout->offload); /* then the states' weights are not on the GPU */
   if (r->shard_weights ? whole : away) {
     spp_memory_add_bytes(sum, &all_gathered, forward | loss | SPP_LIVE_BACKWARD,
-                         gathered_bytes(&s->states, r->gather_bytes));
+                         spp_memory_gathered(&s->states, r->gather_bytes));
   } else if (r->shard_weights) {
     spp_memory_add_bytes(sum, &gathered, forward | SPP_LIVE_BACKWARD, unit);
     spp_memory_add_bytes(sum, &prefetched,
@@ -220,8 +222,9 @@ void spp_memory_add_sharding(const struct spp_memory_stage *s, struct spp_memory
   case SPP_SHARDING_FSDP:
     if (v->layout->zero >= 2 && spp_max64(v->g->shard_group, v->g->expert_shard_group) > 1)
       add_fsdp(s, r, sum);
-    else
+    else if (!v->job->framework->flat_units) /* NO_SHARD reduces the flat gradients in place */
       add_ddp(s, r, sum);
+    if (v->job->framework->flat_units && v->g->dense_group > 1) spp_memory_add_flat_units(s, sum);
     break;
   case SPP_SHARDING_UNITS: spp_memory_add_units(s, sum); break;
   case SPP_SHARDING_NONE: add_ddp(s, r, sum); break;

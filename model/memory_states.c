@@ -3,6 +3,7 @@
 #define ROW(id, text, part, reason) static const struct spp_tensor id = {text, part, reason}
 ROW(weights, "weights", SPP_PART_WEIGHTS, "trained parameters as the framework stores them");
 ROW(frozen, "frozen weights", SPP_PART_WEIGHTS, "base model without gradients");
+ROW(scales, "scales of quantised weights", SPP_PART_WEIGHTS, "whole on every rank: no parameters");
 ROW(weights_low, "8-bit weight copies", SPP_PART_WEIGHTS, "FP8 training keeps 16-bit weights beside them");
 ROW(weights_cast, "16-bit weight copies", SPP_PART_WEIGHTS, "autocast cache, until the forward region ends");
 ROW(reference, "reference model", SPP_PART_WEIGHTS,
@@ -86,6 +87,7 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
     add_elements(v, sum, &weights, SPP_LIVE_ALWAYS, weight_bytes, trained);
     spp_memory_add_bytes(sum, &frozen, SPP_LIVE_ALWAYS, frozen_bytes);
   }
+  spp_memory_add_bytes(sum, &scales, SPP_LIVE_ALWAYS, c->scale_bytes);
   if (scaled_weights(job) && job->framework->sharding == SPP_SHARDING_MEGATRON)
     spp_memory_add(sum, &weights_low, not_load, SPP_DTYPE_FP8, c->linear, 1, low_copies(job));
   if (v->trains && r->weight_bytes == 4 && v->act != SPP_DTYPE_FP32 &&

@@ -116,6 +116,13 @@ void spp_memory_add_bytes(struct spp_memory_sum *sum, const struct spp_tensor *t
          &(struct spp_ledger_entry){tensor, SPP_DTYPE_INT8, bytes, 1, 1, bytes, live, sum->stage});
 }
 
+void spp_memory_add_free(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live,
+                         int64_t bytes) {
+  spp_memory_add_bytes(sum, tensor, live, bytes);
+  for (int m = 0; m < SPP_MOMENT_COUNT; m++)
+    if (live >> m & 1) sum->pass_free[m] = spp_sat_add(sum->pass_free[m], bytes);
+}
+
 int64_t spp_memory_total(const struct spp_memory_sum *sum, enum spp_moment moment) {
   return sum->absurd ? INT64_MAX : sum->always_total + sum->moment_total[moment];
 }

@@ -548,6 +548,10 @@ static void the_allocator_holds_back_a_share_in_whole_segments(void **state) {
   f.job.loss_path_forced = SPP_LOSS_FUSED_LINEAR; /* no whole logits, no such block */
   jobs_predict(&f);
   expect_i64(f.memory.reclaimable_bytes, 0);
+  f.job.method = SPP_METHOD_LORA; /* frozen weights are loaded once and never freed */
+  jobs_predict(&f);
+  expect_rel((double)f.memory.reserved_bytes,
+             1.05 * (double)f.memory.peak_bytes - 0.05 * (double)f.memory.parts[SPP_PART_WEIGHTS], 1e-3);
   jobs_close(&f);
 }
 

@@ -188,10 +188,38 @@ static void quantised_linears_leave_head_embedding_and_norms_alone(void **state)
   /* linears of a layer: q 8,192, k and v 2,048 each, o 8,192, gate, up, down 10,240 each = 51,200 in NF4
    * (9/16 byte each); biases 192, norms 128 in 16 bit; embedding and head 16,384 each; last norm 64 */
   expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP),
-             2 * (51200 / 2 + 4 * 51200 / 64 + 2 * (192 + 128)) + 2 * (2 * 16384 + 64));
+             2 * (51200 / 2 + 2 * (192 + 128)) + 2 * (2 * 16384 + 64));
+  expect_i64(jobs_ledger(&f, "scales of quantised weights", SPP_MOMENT_STEP), 2 * 4 * 51200 / 64);
   /* the largest of them in 16 bit while it is used */
   expect_i64(jobs_ledger(&f, "dequantised weight", SPP_MOMENT_BACKWARD_MLP), 2 * 10240);
   jobs_close(&f);
+}
+
+/* bitsandbytes Params4bit: the packed values are the parameter, quant_state is an attribute of it */
+static void scales_of_quantised_weights_are_whole_on_every_rank(void **state) {
+  (void)state;
+  /* llama2-7b, double quantisation: 262,144 blocks of q, k, v, o: 262,144 + 4 * 1,024 + 4; 704,512 of gate,
+   * up, down: 704,512 + 4 * 2,752 + 4 */
+  const int64_t scales = 32 * (4 * 266244 + 3 * 715524);
+  static const enum spp_sharding schemes[] = {SPP_SHARDING_DEEPSPEED, SPP_SHARDING_FSDP};
+  for (int i = 0; i < 4; i++) {
+    struct jobs_fixture f;
+    jobs_open(&f);
+    jobs_train(&f, jobs_load(&f, "llama2-7b"), 512);
+    f.job.method = SPP_METHOD_QLORA;
+    f.job.quant = SPP_QUANT_NF4_DOUBLE;
+    f.framework.sharding = schemes[i % 2];
+    f.layout.zero = 3;
+    f.layout.dp = 8;
+    f.layout.offload = i < 2 ? SPP_OFFLOAD_NONE : SPP_OFFLOAD_OPTIMIZER_PARAMS;
+    jobs_predict(&f);
+    expect_i64(jobs_ledger(&f, "scales of quantised weights", SPP_MOMENT_STEP), scales);
+    /* 202,375,168 linear elements of a layer, its two norms, embedding and head, last norm */
+    expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP),
+               i < 2 ? (32 * (INT64_C(202375168) / 2 + 2 * 8192) + 2 * (2 * INT64_C(131072000) + 4096)) / 8
+                     : 0);
+    jobs_close(&f);
+  }
 }
 
 static void a_reference_model_doubles_the_weights_of_a_full_fine_tune(void **state) {
@@ -289,6 +317,7 @@ int main(void) {
       cmocka_unit_test(fp32_adapters_are_their_own_master),
       cmocka_unit_test(frozen_weights_are_sharded_by_stage_three_only),
       cmocka_unit_test(quantised_linears_leave_head_embedding_and_norms_alone),
+      cmocka_unit_test(scales_of_quantised_weights_are_whole_on_every_rank),
       cmocka_unit_test(a_reference_model_doubles_the_weights_of_a_full_fine_tune),
       cmocka_unit_test(a_tied_head_costs_the_last_stage_a_copy),
       cmocka_unit_test(padded_vocabulary_is_paid_for),
