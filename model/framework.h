@@ -211,6 +211,8 @@ struct spp_framework {
   bool lora_autocast;
   bool own_layers;            /* layers are the framework's own: what transformers' families keep does not apply */
   bool joined_qkv;            /* q, k, v are one product and v a view of it */
+  bool quantises_head;        /* the head is quantised too, and unpacked whole for the logits */
+  bool quantises_half;        /* quantised from fp16: in bf16 an unpacked weight is made twice */
   bool quantised_keeps_input; /* a quantised product saves its input though the weight is frozen */
 
   /* memory */

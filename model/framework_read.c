@@ -129,6 +129,8 @@ static const struct field fields[] = {
     BOOL(lora_autocast),
     {"own_layers", KIND_BOOL, AT(own_layers), 0, true},
     {"joined_qkv", KIND_BOOL, AT(joined_qkv), 0, true},
+    {"quantises_head", KIND_BOOL, AT(quantises_head), 0, true},
+    {"quantises_half", KIND_BOOL, AT(quantises_half), 0, true},
     {"quantised_keeps_input", KIND_BOOL, AT(quantised_keeps_input), 0, true},
     {"states", KIND_STATES, AT(states), 0, false},
     WORD(sharding, SHARDING),

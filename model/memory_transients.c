@@ -9,6 +9,7 @@ ROW(routed_grads, "gradients of routed tokens", "experts' input and output");
 ROW(tp_gather, "gathered layer input", "sequence-parallel linear, weight gradient");
 ROW(tp_grad, "gathered output gradient", "sequence-parallel linear backward");
 ROW(dequantised, "dequantised weight", "one matrix at a time");
+ROW(dequantised_head, "dequantised head", "for the gradient of the hidden states");
 ROW(attn_grads, "gradients of q, k, v", "attention backward");
 ROW(attn_out_grad, "gradient of the attention output", "attention backward");
 ROW(attn_dq32, "fp32 accumulator of dq", "flash attention backward");
@@ -204,6 +205,18 @@ static void add_sequence_parallel(const struct transient_view *t, const struct a
   }
 }
 
+/* bitsandbytes autograd/_functions.py MatMul4Bit unpacks a weight in forward and in backward, in the type it
+ * was packed from, and casts that to the input's type (0.41.0, 0.43.0). */
+static void add_dequantised(const struct transient_view *t, const struct spp_memory_stage *s) {
+  const struct spp_framework *f = t->v->job->framework;
+  int64_t copies = f->quantises_half && t->v->act == SPP_DTYPE_BF16 ? 2 : 1;
+  if (t->v->job->method != SPP_METHOD_QLORA) return;
+  add_act(t, &dequantised, FORWARD | MLP | ATTENTION, s->states.largest_rows, s->states.largest_cols, copies);
+  if (f->quantises_head && s->stage->last && !t->v->job->arch->tied)
+    add_act(t, &dequantised_head, SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD), t->g->vocab_local,
+            t->v->job->arch->hidden, copies);
+}
+
 void spp_memory_add_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
                                struct spp_memory_sum *sum) {
   if (s->view->job->framework->sharding == SPP_SHARDING_UNITS) {
@@ -216,8 +229,7 @@ void spp_memory_add_transients(const struct spp_memory_stage *s, enum spp_layer_
   add_mlp(&t, active);
   add_attention(&t, &widths);
   add_sequence_parallel(&t, &widths);
-  if (s->view->job->method == SPP_METHOD_QLORA)
-    add_act(&t, &dequantised, FORWARD | MLP | ATTENTION, s->states.largest_rows, s->states.largest_cols, 1);
+  add_dequantised(&t, s);
   if (t.g->pp > 1)
     add_act(&t, &pipeline, FORWARD | MLP | NORM | ATTENTION, t.g->stream_tokens, s->view->job->arch->hidden,
             2);

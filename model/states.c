@@ -272,6 +272,10 @@ void spp_states_count_outer(const struct spp_job *job, const struct spp_layout *
   bool trained = job->mode != SPP_MODE_INFER && !spp_job_has_adapters(job) &&
                  (which != SPP_OUTER_VISION || job->vision_trainable);
   if (!trained) c->frozen_bytes = product(plain_bytes(job), c->elements);
+  if (which == SPP_OUTER_HEAD && job->method == SPP_METHOD_QLORA && job->framework->quantises_head) {
+    c->scale_bytes = scale_bytes(job->quant, g->vocab_local, job->arch->hidden);
+    c->frozen_bytes = spp_quant_bytes(job->quant, g->vocab_local, job->arch->hidden) - c->scale_bytes;
+  }
   /* huggingface/peft utils/other.py ModulesToSaveWrapper: a deep copy in the model's type is trained, the
    * original stays (peft 0.21). Where adapters are fp32, two 16-bit elements count as one of theirs in
    * weights, gradients and moments. */

@@ -192,6 +192,31 @@ static void quantised_linears_leave_head_embedding_and_norms_alone(void **state)
   expect_i64(jobs_ledger(&f, "scales of quantised weights", SPP_MOMENT_STEP), 2 * 4 * 51200 / 64);
   /* the largest of them in 16 bit while it is used */
   expect_i64(jobs_ledger(&f, "dequantised weight", SPP_MOMENT_BACKWARD_MLP), 2 * 10240);
+  expect_i64(jobs_ledger(&f, "dequantised head", SPP_MOMENT_BACKWARD_HEAD), 0);
+  jobs_close(&f);
+}
+
+/* lightning 2.2.5 BitsandbytesPrecision: every Linear, quantised from fp16 */
+static void a_head_may_be_quantised_and_unpacked_twice(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_parse(&f, JOBS_TINY), 32);
+  f.job.method = SPP_METHOD_QLORA;
+  f.job.quant = SPP_QUANT_NF4;
+  f.framework.quantises_head = f.framework.quantises_half = true;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP),
+             2 * (51200 / 2 + 2 * (192 + 128)) + 2 * (16384 + 64) + 16384 / 2);
+  expect_i64(jobs_ledger(&f, "scales of quantised weights", SPP_MOMENT_STEP),
+             2 * 4 * 51200 / 64 + 4 * 16384 / 64);
+  /* fp16, and the bf16 copy that the product reads */
+  expect_i64(jobs_ledger(&f, "dequantised weight", SPP_MOMENT_BACKWARD_MLP), 2 * 2 * 10240);
+  expect_i64(jobs_ledger(&f, "dequantised head", SPP_MOMENT_BACKWARD_HEAD), 2 * 2 * 16384);
+  expect_i64(jobs_ledger(&f, "dequantised head", SPP_MOMENT_LOSS), 0);
+  f.job.dtype = SPP_DTYPE_FP16;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "dequantised head", SPP_MOMENT_BACKWARD_HEAD), 2 * 16384);
   jobs_close(&f);
 }
 
@@ -317,6 +342,7 @@ int main(void) {
       cmocka_unit_test(fp32_adapters_are_their_own_master),
       cmocka_unit_test(frozen_weights_are_sharded_by_stage_three_only),
       cmocka_unit_test(quantised_linears_leave_head_embedding_and_norms_alone),
+      cmocka_unit_test(a_head_may_be_quantised_and_unpacked_twice),
       cmocka_unit_test(scales_of_quantised_weights_are_whole_on_every_rank),
       cmocka_unit_test(a_reference_model_doubles_the_weights_of_a_full_fine_tune),
       cmocka_unit_test(a_tied_head_costs_the_last_stage_a_copy),
