@@ -86,15 +86,12 @@ static void nearest(struct spp_jo *jo, const struct spp_report *report,
 
 /* What a plan of the front is not beaten in by any other at once. */
 static void front_of(struct spp_jo *jo, const struct spp_plan_report *answer) {
-  bool pooled = answer->machines || (answer->find && answer->find->what == SPP_FIND_PARETO), priced = pooled;
-  const struct spp_search_result *search = answer->search;
-  for (int i = 0; i < search->pareto_count; i++)
-    priced &= search->plans[search->pareto[i]].prediction.time.usd_per_million_tokens > 0;
+  bool pooled = answer->machines || (answer->find && answer->find->what == SPP_FIND_PARETO);
   spp_jo_arr(jo, "pareto_over");
   spp_jo_str(jo, NULL, "step_s");
   spp_jo_str(jo, NULL, "device_bytes");
   if (pooled) spp_jo_str(jo, NULL, "gpus");
-  if (priced) spp_jo_str(jo, NULL, "usd_per_million_tokens");
+  if (spp_front_counts_cost(answer)) spp_jo_str(jo, NULL, "usd_per_million_tokens");
   spp_jo_end(jo);
 }
 

@@ -104,6 +104,8 @@ void spp_text_plan(const struct spp_report *report, const struct spp_plan_report
 void spp_json_plan(const struct spp_report *report, const struct spp_plan_report *answer,
                    struct spp_str *out);
 void spp_csv_plan(const struct spp_plan_report *answer, struct spp_str *out);
+/* Cost is a figure of the Pareto front: several GPU types, or counts of them, were asked, and all have a price. */
+bool spp_front_counts_cost(const struct spp_plan_report *answer);
 const char *spp_find_name(enum spp_find what); /* "max-seq" */
 
 void spp_text_compare(const struct spp_report *report, const struct spp_compare_result *result,

@@ -15,10 +15,13 @@ static bool leads(const struct spp_search_result *search, int member) {
   return true;
 }
 
-static bool priced(const struct spp_search_result *search) {
-  for (int i = 0; i < search->pareto_count; i++)
-    if (!(search->plans[search->pareto[i]].prediction.time.usd_per_million_tokens > 0)) return false;
-  return true;
+bool spp_front_counts_cost(const struct spp_plan_report *answer) {
+  const struct spp_machines_result *machines = answer->machines;
+  bool pareto = answer->find && answer->find->what == SPP_FIND_PARETO;
+  if (!machines && !pareto) return false;
+  for (int i = 0; machines && i < machines->count; i++)
+    if (!(machines->answers[i].usd_per_gpu_hour > 0)) return false;
+  return answer->search->count > 0 && answer->search->plans[0].prediction.time.usd_per_million_tokens > 0;
 }
 
 static void front_row(struct spp_table *table, const struct spp_plan *plan, bool types, bool cost) {
@@ -39,7 +42,7 @@ void spp_text_front(const struct spp_plan_report *answer, const struct spp_text_
   static const char *const with_cost[] = {"GPUs", "step", "tok/s", "GiB", "USD/Mtok", "plan"};
   static const char *const without[] = {"GPUs", "step", "tok/s", "GiB", "plan"};
   const struct spp_search_result *search = answer->search;
-  bool cost = priced(search);
+  bool cost = spp_front_counts_cost(answer);
   struct spp_table table;
   int shown = 0;
   spp_str_addc(out, '\n');

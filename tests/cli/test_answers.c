@@ -16,7 +16,8 @@ static const struct {
     {"plan " JOB "--find min-gpus --framework deepspeed", "plan", 0},
     {"plan " JOB "--find max-batch --framework deepspeed", "plan", 0},
     {"plan " JOB "--find pareto --framework fsdp2", "plan", 0},
-    {"plan --model qwen7b --seq 8k --gpus 4 --gpu h100-80gb,a100-80gb --find pareto --framework fsdp2", "plan", 0},
+    {"plan --model qwen7b --seq 8k --gpus 4 --gpu h100-80gb,a100-80gb --find pareto --framework fsdp2",
+     "plan", 0},
     {"plan --model qwen7b --seq 1m --gpus 1 --gpu h100-80gb", "plan", 4},
     {"plan --model qwen7b --seq 32k --gpus 8 --gpu h100-80gb,a100-80gb,l4-24gb", "plan", 0},
     {"plan --model qwen7b --seq 8k --gpu h100-80gb,a100-40gb --find min-gpus --framework fsdp2", "plan", 0},
@@ -251,6 +252,35 @@ static void a_riskier_plan_is_named_with_its_gain_and_its_odds(void **state) {
   close_json(&d);
 }
 
+/* One type of GPU: every count up to --gpus, the batch that --gpus would have. An H20 has no list price: cost
+ * is left out. */
+static void the_pareto_front_names_its_figures(void **state) {
+  static const char line[] =
+      "plan --model qwen7b --seq 8k --gpus 4 --gpu %s --framework fsdp2 --find pareto --json";
+  static const struct {
+    const char *gpus;
+    int64_t figures;
+  } rows[] = {{"h100-80gb", 4}, {"h100-80gb,a100-80gb", 4}, {"h100-80gb,h20-96gb", 3}};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char text[256];
+    snprintf(text, sizeof text, line, rows[i].gpus);
+    struct document d = open_json(text, 0);
+    struct spp_json plans = spp_json_get(d.root, "plans"), pareto = spp_json_get(d.root, "pareto");
+    bool fewer = false;
+    expect_i64(spp_json_size(spp_json_get(d.root, "pareto_over")), rows[i].figures);
+    expect_i64(i64_at(spp_json_get(d.root, "find"), "value"), spp_json_size(pareto));
+    expect_str(text_at(spp_json_get(d.root, "find"), "what"), "pareto");
+    for (struct spp_json p = spp_json_first(plans); spp_json_kind(p) != SPP_JSON_ABSENT;
+         p = spp_json_next(p)) {
+      expect_i64(i64_at(spp_json_get(p, "layout"), "global_batch"), 4);
+      fewer |= i64_at(p, "gpus") < 4;
+    }
+    expect_true(fewer);
+    close_json(&d);
+  }
+}
+
 static void when_nothing_fits_the_nearest_miss_is_printed(void **state) {
   (void)state;
   struct document d = open_json("plan --model qwen7b --seq 1m --gpus 1 --gpu h100-80gb --json", 4);
@@ -362,6 +392,7 @@ int main(void) {
       cmocka_unit_test(an_illegal_layout_says_its_rule_in_json_too),
       cmocka_unit_test(several_gpu_types_are_named_in_every_plan),
       cmocka_unit_test(a_riskier_plan_is_named_with_its_gain_and_its_odds),
+      cmocka_unit_test(the_pareto_front_names_its_figures),
       cmocka_unit_test(when_nothing_fits_the_nearest_miss_is_printed),
       cmocka_unit_test(epoch_time_is_the_data_set_over_the_speed),
       cmocka_unit_test(the_answer_does_not_depend_on_threads_or_search),
