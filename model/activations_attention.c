@@ -47,27 +47,22 @@ static bool keeps_o_input(const struct spp_layer_view *v) {
   return spp_keeps_input(v->job, v->layout, SPP_LORA_O);
 }
 
-/* o_proj's input goes when o_proj's backward has run, before attention's. */
-static bool frees_at_once(const struct spp_layer_view *v) {
-  return v->job->framework->sharding == SPP_SHARDING_UNITS;
-}
-
 /* The all-to-all changes storage: flash attention keeps the head-sharded output, o_proj the sequence-sharded
- * one (ms-swift ulysses.py; TransformerEngine AttnFuncWithCPAndQKVOA2A saves the output before its a2a). */
+ * one (ms-swift ulysses.py; TransformerEngine AttnFuncWithCPAndQKVOA2A saves the output before its a2a). What
+ * o_proj alone keeps goes when its backward has run, with the norm behind it and before attention's. */
 static void keep_output(const struct spp_layer_view *v, int64_t width) {
   bool exchanged = v->g->su > 1, low = v->gemm_in != v->act;
   struct spp_layer_view codes = *v;
   keep(v, &out, exchanged ? SPP_RC_CORE_ATTN : 0, width);
   codes.in = SPP_KEPT_IN_FP4;
   if (v->job->fp4)
-    spp_kept_append(&codes, &out_low, SPP_BLOCK_ATTENTION, 0, SPP_DTYPE_INT8, v->g->tokens,
+    spp_kept_append(&codes, &out_low, SPP_BLOCK_NORM2, 0, SPP_DTYPE_INT8, v->g->tokens,
                     spp_ceil_div(9 * v->g->o_width, 16));
   else if (low)
-    spp_kept_append(v, &out_low, SPP_BLOCK_ATTENTION, spp_remade_input(v), v->gemm_in, v->g->tokens,
+    spp_kept_append(v, &out_low, SPP_BLOCK_NORM2, spp_remade_input(v), v->gemm_in, v->g->tokens,
                     v->g->o_width);
   else if (exchanged && keeps_o_input(v))
-    spp_kept_append(v, &out_sharded, frees_at_once(v) ? SPP_BLOCK_NORM2 : SPP_BLOCK_ATTENTION, 0, v->act,
-                    v->g->tokens, v->g->o_width);
+    spp_kept_append(v, &out_sharded, SPP_BLOCK_NORM2, 0, v->act, v->g->tokens, v->g->o_width);
 }
 
 static void keep_lse(const struct spp_layer_view *v) {

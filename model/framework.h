@@ -239,6 +239,7 @@ struct spp_framework {
   bool nccl_all_groups; /* a communicator for every group of ranks that has a name, equal ranks or not */
   bool position_ids_gather; /* ms-swift, ALST: int64 position ids gathered in every layer */
   bool vision_on_every_sp_rank;
+  bool reentrant_checkpoint; /* recompute holds a layer's output and its gradient through the layer's backward */
   bool tiles_mlp;         /* MLP forward and backward in tiles of about hidden_size tokens, inputs kept only (ALST) */
   bool fp8_params;        /* FP8 training keeps GEMM weights in 8 bit only (fp8_param_gather) */
   int64_t step_tokens;    /* serving: tokens one scheduler step runs at most; 0 = whole sequences */

@@ -164,6 +164,7 @@ static const struct field fields[] = {
     {"profiled_sequences_large", KIND_I64, AT(profiled_sequences_large), 0, true},
     {"budget_is_torch_only", KIND_BOOL, AT(budget_is_torch_only), 0, true},
     {"loads_whole_model", KIND_BOOL, AT(loads_whole_model), 0, true},
+    {"reentrant_checkpoint", KIND_BOOL, AT(reentrant_checkpoint), 0, true},
     {"tiles_mlp", KIND_BOOL, AT(tiles_mlp), 0, true},
     {"fp8_params", KIND_BOOL, AT(fp8_params), 0, true},
     BOOL(checkpoint_offload_native),

@@ -2,6 +2,10 @@
 
 static const struct spp_tensor layer_input = {"layer input", SPP_PART_LAYER_INPUTS,
                                               "start of a recomputed layer"};
+static const struct spp_tensor unit_output = {"output of the recomputed layer", SPP_PART_TRANSIENT,
+                                              "held by the checkpoint until its backward returns"};
+static const struct spp_tensor unit_gradient = {"gradient of the layer's output", SPP_PART_TRANSIENT,
+                                                "held by the checkpoint until its backward returns"};
 
 enum {
   FORWARD = 1 << SPP_MOMENT_FORWARD,
@@ -118,6 +122,17 @@ static void add_rerun(const struct spp_memory_stage *s, const struct spp_kept_li
   }
 }
 
+/* A reentrant checkpoint calls backward on the outputs it made again, and holds those and their gradients
+ * until it returns; up to attention the gradient is the residual stream's (torch 2.1.0 utils/checkpoint.py
+ * CheckpointFunction.backward; megatron-core 0.16.1 tensor_parallel/random.py). */
+static void add_unit_ends(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  int64_t rows = v->g->stream_tokens, h = v->job->arch->hidden;
+  if (!v->job->framework->reentrant_checkpoint) return;
+  spp_memory_add(sum, &unit_output, TEXT_BACKWARD, v->act, rows, h, 1);
+  spp_memory_add(sum, &unit_gradient, ATTENTION, v->act, rows, h, 1);
+}
+
 /* The first layers of a stage are those recomputed: when their turn comes in backward the others are gone, if
  * every tensor is freed at its last use. Elsewhere one more layer is counted: what autograd and the allocator
  * still hold. */
@@ -133,7 +148,9 @@ static void add_full(const struct spp_memory_stage *s, enum spp_layer_class clas
   bool rerun = active && reruns(s, class);
   add_kept(s, &v->kept[class], s->layers[class] - again, 0, active && !rerun, sum);
   add_checkpoints(s, again, sum);
-  if (rerun) add_rerun(s, &v->kept[class], spp_min64(again, recompute_unit(v->layout)), sum);
+  if (!rerun) return;
+  add_rerun(s, &v->kept[class], spp_min64(again, recompute_unit(v->layout)), sum);
+  add_unit_ends(s, sum);
 }
 
 /* The chosen products of every layer stay; the running layer has all its tensors again. */

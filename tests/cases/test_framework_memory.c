@@ -205,6 +205,45 @@ static void stage_three_gathers_on_a_stream_of_its_own(void **state) {
   }
 }
 
+/* CheckpointFunction.backward: the outputs it made again, and their gradients, live until its own backward
+ * call returns; non-reentrant checkpoints (torchtitan) discard the outputs. 4,096 tokens of 3,584 in 16 bit.
+ */
+static void reentrant_checkpoints_hold_the_ends_of_a_layer(void **state) {
+  (void)state;
+  const int64_t end = 2 * INT64_C(4096) * 3584;
+  static const struct {
+    const char *job;
+    bool held;
+  } cases[] = {
+      {"model=qwen2.5-7b framework=ms-swift seq=4096 gpus=8 zero=3 recompute=full", true},
+      {"model=qwen2.5-7b framework=deepspeed seq=4096 gpus=8 zero=3 recompute=full", true},
+      {"model=qwen2.5-7b framework=megatron-lm seq=4096 gpus=8 recompute=full", true},
+      {"model=qwen2.5-7b framework=ms-swift seq=4096 gpus=8 zero=3 recompute=none", false},
+      {"model=qwen2.5-7b framework=torchtitan seq=4096 gpus=8 zero=3 recompute=full", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct text_job *t = text_job_run(cases[i].job, 0);
+    const int64_t held = cases[i].held ? end : 0;
+    expect_note("%s", cases[i].job);
+    expect_i64(row(t, "output of the recomputed layer", SPP_MOMENT_BACKWARD_MLP), held);
+    expect_i64(row(t, "output of the recomputed layer", SPP_MOMENT_LOSS), 0);
+    expect_i64(row(t, "gradient of the layer's output", SPP_MOMENT_BACKWARD_ATTENTION), held);
+    expect_i64(row(t, "gradient of the layer's output", SPP_MOMENT_BACKWARD_MLP), 0);
+    text_job_free(t);
+  }
+}
+
+/* Under Ulysses o_proj keeps a sequence-sharded copy; its backward runs before attention's. T dq of 4,096 / 4
+ * tokens. */
+static void the_input_of_o_proj_is_gone_in_backward_of_attention(void **state) {
+  (void)state;
+  struct text_job *t =
+      text_job_run("model=qwen2.5-7b framework=ms-swift seq=4096 gpus=4 sp=4 zero=3 recompute=full", 0);
+  expect_i64(row(t, "o_proj input", SPP_MOMENT_BACKWARD_MLP), 2 * INT64_C(1024) * 3584);
+  expect_i64(row(t, "o_proj input", SPP_MOMENT_BACKWARD_ATTENTION), 0);
+  text_job_free(t);
+}
+
 /* Counted with saved-tensor hooks on litgpt 0.4.0, two layers of the code of Llama-2-7B, per token: two norms
  * in fp32 (4h and a statistic each), one dropped copy of the input for q and v (2h, mask h), A x of both (2 x
  * 8), their output before it is spread over the joined product (2 x 2h), q, k (2h each), the joined product
@@ -273,6 +312,8 @@ int main(void) {
       cmocka_unit_test(older_foreach_adamw_makes_two_lists),
       cmocka_unit_test(an_engine_leaves_the_loss_in_16_bit_where_the_code_does),
       cmocka_unit_test(stage_three_gathers_on_a_stream_of_its_own),
+      cmocka_unit_test(reentrant_checkpoints_hold_the_ends_of_a_layer),
+      cmocka_unit_test(the_input_of_o_proj_is_gone_in_backward_of_attention),
       cmocka_unit_test(litgpt_layers_keep_what_was_counted),
       cmocka_unit_test(joined_gradients_find_no_room_in_smaller_blocks),
       cmocka_unit_test(a_longer_batch_holds_a_segment_of_logits),
