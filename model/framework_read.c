@@ -179,6 +179,7 @@ static const struct field fields[] = {
     {"copies_gathered", KIND_BOOL, AT(copies_gathered), 0, true},
     {"gathers_into_buffers", KIND_BOOL, AT(gathers_into_buffers), 0, true},
     {"outer_units_apart", KIND_BOOL, AT(outer_units_apart), 0, true},
+    {"repeats_kv", KIND_BOOL, AT(repeats_kv), 0, true},
     {"fuses_qkv", KIND_BOOL, AT(fuses_qkv), 0, true},
     {"fp4_tail_share", KIND_REAL, AT(fp4_tail_share), 0, true},
     {"fp8_remakes_inputs", KIND_BOOL, AT(fp8_remakes_inputs), 0, true},

@@ -94,7 +94,9 @@ static void resolve_heads(const struct spp_job *job, struct spp_geometry *g) {
   int64_t kv = spp_arch_kv_heads(a);
   g->heads_local = spp_max64(spp_ceil_div(a->heads, g->tp), 1);
   g->kv_heads_local = spp_max64(spp_ceil_div(kv, g->tp), 1);
-  g->kv_repeat = spp_max64(g->su / g->kv_heads_local, 1);
+  int64_t spread =
+      job->framework->repeats_kv ? g->heads_local : g->su; /* heads that K and V are copied for */
+  g->kv_repeat = spp_max64(spread / g->kv_heads_local, 1);
   g->q_width = local_width(spp_arch_q_width(a), a->heads, g->heads_local);
   g->k_width = local_width(spp_arch_k_width(a), kv, g->kv_heads_local);
   g->v_width = local_width(spp_arch_v_width(a), kv, g->kv_heads_local);

@@ -15,7 +15,7 @@ struct spp_geometry {
   int64_t stream_tokens; /* tokens of the residual stream on a rank: T/tp with Megatron SP, else T */
   int64_t real_tokens;   /* tokens per step over all replicas, padding excluded */
   double attention_pairs; /* sum over documents of length^2 in one micro-batch (all b sequences, before any split) */
-  int64_t kv_repeat;     /* rep = max(1, su / kv heads per TP rank) */
+  int64_t kv_repeat;     /* rep = max(1, su / kv heads per TP rank), or query heads over them */
   int64_t shard_group;   /* d: ranks over which dense states are sharded */
   int64_t expert_shard_group;
   int64_t dense_group;   /* ranks that hold the same dense parameters and reduce their gradients: dp*sp */

@@ -46,6 +46,22 @@ static void fused_kernels_keep_their_inputs_only(void **state) {
   jobs_close(&f);
 }
 
+static void repeated_keys_and_values_are_kept_as_wide_as_queries(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f, JOBS_TINY);
+  f.framework.repeats_kv = true;
+  jobs_predict(&f);
+  expect_i64(f.geometry.kv_repeat, NQ / NK);
+  /* k and v of 2 heads become 8: 2 x 2 x 32 x (128 - 32) more than 95,488 */
+  expect_i64(f.memory.kept_bytes[0], 95488 + 4 * T * (DQ - DK));
+  f.layout.ring = 2;
+  f.layout.sp_kind = SPP_SP_ALLGATHER;
+  jobs_predict(&f); /* gathered K and V of both ranks, and their copy in order */
+  expect_i64(jobs_ledger(&f, "gathered K and V", SPP_MOMENT_FORWARD), 2 * T * 2 * DQ * 2);
+  jobs_close(&f);
+}
+
 static void the_all_to_all_makes_a_second_attention_output(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -274,6 +290,7 @@ int main(void) {
       cmocka_unit_test(an_eager_layer_keeps_what_hooks_counted),
       cmocka_unit_test(a_norm_on_q_and_k_adds_its_upcast_and_scale),
       cmocka_unit_test(fused_kernels_keep_their_inputs_only),
+      cmocka_unit_test(repeated_keys_and_values_are_kept_as_wide_as_queries),
       cmocka_unit_test(the_all_to_all_makes_a_second_attention_output),
       cmocka_unit_test(rings_keep_no_more_than_no_ring),
       cmocka_unit_test(adapters_keep_more_than_they_save),
