@@ -83,6 +83,8 @@ static const char *unknown_part(const struct spp_arch *a) {
   if (a->mlp != SPP_MLP_GATED) return "MLPs without a gate";
   if (a->attention != SPP_ATTENTION_GQA || a->qk_norm == SPP_QK_NORM_FULL) return "this attention";
   if (a->attention_sinks) return "attention sinks";
+  if (a->mtp_layers > 0) return "multi-token prediction";
+  if (a->vision.kind != SPP_VISION_NONE) return "vision towers";
   if (a->logit_softcap || a->attention_softcap) return "soft-capped logits";
   for (int k = 0; k < a->kind_count; k++)
     for (int i = 0; i < a->kinds[k].weight_count; i++)
