@@ -200,15 +200,22 @@ static int64_t capacity_of(const struct spp_job *job) {
   return job->max_memory_bytes > 0 ? job->max_memory_bytes : job->gpu->capacity_bytes;
 }
 
-/* Without free blocks that cannot be used. Frozen weights are loaded once, into segments of their own: the
- * slack is of what comes and goes. */
-static int64_t reserved(const struct spp_job *job, const struct spp_memory_totals *t,
-                        enum spp_moment moment) {
-  double factor = job->framework->allocator_factor > 1.0 ? job->framework->allocator_factor : 1.0;
-  int64_t used = allocated(t, moment), split = used - (spp_job_has_adapters(job) ? t->weights : 0);
-  double bytes = (double)used + (double)split * (factor - 1.0);
+/* What the pool's slack is of: frozen weights are loaded once, into segments of their own, and have none. */
+struct slack {
+  int64_t frozen_bytes;
+  double share;
+};
+
+static struct slack slack_of(const struct spp_job *job, const struct spp_memory_totals *t) {
+  double factor = job->framework->allocator_factor;
+  return (struct slack){spp_job_has_adapters(job) ? t->weights : 0, factor > 1.0 ? factor - 1.0 : 0};
+}
+
+/* Without free blocks that cannot be used. */
+static int64_t reserved(const struct slack *slack, int64_t used_bytes) {
+  double bytes = (double)used_bytes + (double)(used_bytes - slack->frozen_bytes) * slack->share;
   if (bytes >= 9e18) return INT64_MAX;
-  return spp_max64(used, (int64_t)bytes);
+  return spp_max64(used_bytes, (int64_t)bytes);
 }
 
 static int64_t in_segments(int64_t bytes) {
@@ -249,18 +256,16 @@ static int64_t unusable(const struct spp_job *job, const struct spp_memory_total
   return spp_sat_add(spp_sat_add(t->held[moment], spare(t, moment)), stranded(job, t, moment));
 }
 
-static int64_t needed_at(const struct spp_job *job, const struct spp_memory_totals *t,
-                         enum spp_moment moment) {
-  return spp_sat_add(reserved(job, t, moment), moment == SPP_MOMENT_LOSS ? t->pinned : 0);
-}
-
 bool spp_memory_peak_of(const struct spp_job *job, const struct spp_memory_totals *t,
                         struct spp_memory_peak *peak) {
+  struct slack slack = slack_of(job, t);
   bool worse = false;
   for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
     enum spp_moment moment = (enum spp_moment)m;
-    int64_t bytes = spp_sat_add(reserved(job, t, moment), unusable(job, t, moment));
-    peak->needed_bytes = spp_max64(peak->needed_bytes, needed_at(job, t, moment));
+    int64_t needed = reserved(&slack, allocated(t, moment));
+    int64_t bytes = spp_sat_add(needed, unusable(job, t, moment));
+    if (moment == SPP_MOMENT_LOSS) needed = spp_sat_add(needed, t->pinned);
+    peak->needed_bytes = spp_max64(peak->needed_bytes, needed);
     if (bytes <= peak->bytes) continue;
     peak->bytes = bytes;
     peak->outside = t->outside;
@@ -382,6 +387,7 @@ void spp_memory_verdict(const struct spp_job *job, const struct spp_memory_peak 
 static void report_parts(const struct spp_job *job, const struct candidate *best, struct spp_memory *m) {
   const struct spp_memory_sum *sum = &best->sum;
   const struct spp_memory_totals *totals = &best->totals;
+  struct slack slack = slack_of(job, totals);
   for (int p = 0; p < SPP_PART_COUNT; p++)
     m->parts[p] = spp_sat_add(sum->always[p], sum->moment[p][best->peak.moment]);
   spp_memory_verdict(job, &best->peak, m);
@@ -395,7 +401,8 @@ static void report_parts(const struct spp_job *job, const struct candidate *best
   m->peak_moment = best->peak.moment;
   for (int i = 0; i < SPP_MOMENT_COUNT; i++) {
     enum spp_moment moment = (enum spp_moment)i;
-    int64_t bytes = in_segments(spp_sat_add(reserved(job, totals, moment), unusable(job, totals, moment)));
+    int64_t needed = reserved(&slack, allocated(totals, moment));
+    int64_t bytes = in_segments(spp_sat_add(needed, unusable(job, totals, moment)));
     enum spp_phase phase = spp_moment_phase(moment);
     bytes = spp_min64(spp_sat_add(bytes, totals->outside), m->device_bytes); /* free blocks went back */
     m->phase_bytes[phase] = spp_max64(m->phase_bytes[phase], bytes);
