@@ -1,4 +1,4 @@
-/* The peak of a stage: recompute, pipeline, transients, cache, fixed costs, host memory. */
+/* The peak of a stage: pipeline, transients, fixed costs, host memory. */
 #include "tests/model/jobs.h"
 
 enum { T = 32, H = 64, I = 160, DQ = 128, DK = 32, NQ = 8, NK = 2, TINY_KEPT = 95488, TINY_FUSED = 68864 };
@@ -16,152 +16,8 @@ static int64_t kept(const struct jobs_fixture *f, enum spp_moment moment) {
          jobs_ledger(f, "final norm: statistics", moment) - jobs_ledger(f, "final norm: output", moment);
 }
 
-static void without_recompute_every_layer_keeps_all(void **state) {
-  (void)state;
-  struct jobs_fixture f;
-  open_tiny(&f);
-  jobs_predict(&f);
-  expect_i64(kept(&f, SPP_MOMENT_LOSS), 2 * TINY_KEPT); /* 190,976 */
-  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 2 * TINY_KEPT);
-  expect_i64(f.memory.checkpoint_bytes[0], TINY_KEPT);
-  jobs_close(&f);
-}
-
-static void full_recompute_keeps_inputs_and_one_layer(void **state) {
-  (void)state;
-  struct jobs_fixture f;
-  open_tiny(&f);
-  f.layout.recompute = SPP_RECOMPUTE_FULL;
-  jobs_predict(&f);
-  expect_i64(jobs_part(&f, SPP_PART_LAYER_INPUTS, SPP_MOMENT_LOSS), 8192); /* 2 layers * 2*32*64 */
-  expect_i64(kept(&f, SPP_MOMENT_LOSS), 8192);
-  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 8192 + TINY_KEPT); /* 103,680 */
-  expect_i64(f.memory.checkpoint_bytes[0], 4096);
-  jobs_close(&f);
-}
-
-static void a_fused_norm_shares_the_checkpoint_of_its_layer(void **state) {
-  (void)state;
-  struct jobs_fixture f;
-  open_tiny(&f);
-  f.job.kernels = SPP_KERNELS_FUSED;
-  f.layout.recompute = SPP_RECOMPUTE_FULL;
-  jobs_predict(&f);
-  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 8192 + TINY_FUSED - 2 * T * H);
-  jobs_close(&f);
-}
-
-static void units_of_layers_trade_inputs_for_live_layers(void **state) {
-  (void)state;
-  struct jobs_fixture f;
-  open_tiny(&f);
-  f.layout.recompute = SPP_RECOMPUTE_FULL;
-  f.layout.recompute_unit = 2;
-  jobs_predict(&f);
-  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 4096 + 2 * TINY_KEPT);
-  f.layout.recompute_unit = 1;
-  f.layout.recompute_layers = 1; /* the other layer keeps everything */
-  jobs_predict(&f);
-  expect_i64(kept(&f, SPP_MOMENT_LOSS), 4096 + TINY_KEPT);
-  expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 4096 + 2 * TINY_KEPT);
-  jobs_close(&f);
-}
-
-static void selective_modules_drop_their_own_tensors(void **state) {
-  (void)state;
-  struct {
-    unsigned modules;
-    int64_t dropped; /* of one fused layer */
-  } cases[] = {
-      {SPP_RC_CORE_ATTN, 4 * T * NQ}, /* the output is o_proj's input and stays */
-      {SPP_RC_LAYERNORM, 4 * T * H},
-      {SPP_RC_MLP, 6 * T * I},
-      {SPP_RC_MLP | SPP_RC_LAYERNORM, 6 * T * I + 4 * T * H},
-      {SPP_RC_MOE_ACT | SPP_RC_MLA_UP_PROJ, 0}, /* a dense layer has neither */
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct jobs_fixture f;
-    open_tiny(&f);
-    f.job.kernels = SPP_KERNELS_FUSED;
-    f.layout.recompute = SPP_RECOMPUTE_SELECTIVE;
-    f.layout.recompute_modules = cases[i].modules;
-    jobs_predict(&f);
-    expect_i64(f.memory.checkpoint_bytes[0], TINY_FUSED - cases[i].dropped);
-    expect_i64(kept(&f, SPP_MOMENT_LOSS), 2 * (TINY_FUSED - cases[i].dropped));
-    /* the running layer has everything again */
-    expect_i64(kept(&f, SPP_MOMENT_BACKWARD_MLP), 2 * TINY_FUSED - cases[i].dropped);
-    jobs_close(&f);
-  }
-}
-
-static void latent_up_projections_can_be_dropped(void **state) {
-  (void)state;
-  struct jobs_fixture f;
-  jobs_open(&f);
-  jobs_train(&f, jobs_parse(&f, JOBS_TINY_MLA), T);
-  f.job.kernels = SPP_KERNELS_FUSED;
-  f.job.attention = SPP_ATTN_TE;
-  f.framework.sharding = SPP_SHARDING_MEGATRON;
-  f.layout.recompute = SPP_RECOMPUTE_SELECTIVE;
-  f.layout.recompute_modules = SPP_RC_MLA_UP_PROJ;
-  jobs_predict(&f);
-  /* q and k 2*8*24 each, v 2*8*16 */
-  expect_i64(f.memory.kept_bytes[0] - f.memory.checkpoint_bytes[0], T * (4 * 8 * 24 + 2 * 8 * 16));
-  jobs_close(&f);
-}
-
-static void op_level_recompute_keeps_every_second_product(void **state) {
-  (void)state;
-  struct jobs_fixture f;
-  open_tiny(&f);
-  f.framework.selective_is_op_level = true;
-  f.layout.recompute = SPP_RECOMPUTE_SELECTIVE;
-  jobs_predict(&f);
-  /* input 2h, attention output 2dq + 4nq, products q and v, gate, down: 2(dq + dk + i + h) */
-  expect_i64(f.memory.checkpoint_bytes[0], T * (2 * H + 2 * DQ + 4 * NQ + 2 * (DQ + DK + I + H)));
-  /* compiled, nothing reads down's output: counted on torch 2.15 (tests/oracle/compiled.py), 3,488 bytes a token
-   * for h 256, dq 256, dk 64, i 896, nq 8: 2 (h + 2dq + dk + i) + 4nq */
-  f.job.kernels = SPP_KERNELS_FUSED;
-  jobs_predict(&f);
-  expect_i64(2 * (256 + 2 * 256 + 64 + 896) + 4 * 8, 3488);
-  expect_i64(f.memory.checkpoint_bytes[0], T * (2 * (H + 2 * DQ + DK + I) + 4 * NQ));
-  /* q, k, v as one product: counted 3,616, k more */
-  f.framework.fuses_qkv = true;
-  jobs_predict(&f);
-  expect_i64(f.memory.checkpoint_bytes[0], T * (2 * (H + 2 * DQ + 2 * DK + I) + 4 * NQ));
-  jobs_close(&f);
-}
-
-/* The policy names no FP4 product, so those layers keep their input and attention's output; without recompute
- * they keep 9/16 byte of each product's input and weight. The last 16-bit layer is as it was. */
-static void fp4_layers_keep_codes_of_their_inputs(void **state) {
-  (void)state;
-  struct jobs_fixture f;
-  open_tiny(&f);
-  const int64_t n = 10 * T; /* enough tokens to outweigh the weights' codes */
-  f.job.seq_tokens = n;
-  f.framework.selective_is_op_level = true;
-  f.framework.fuses_qkv = true;
-  f.job.kernels = SPP_KERNELS_FUSED;
-  f.job.dtype = SPP_DTYPE_FP8;
-  f.job.fp4 = true;
-  f.job.fp4_layers = 1; /* of two */
-  f.layout.recompute = SPP_RECOMPUTE_SELECTIVE;
-  jobs_predict(&f);
-  expect_i64(f.memory.checkpoint_bytes[0], n * (2 * H + 2 * DQ + 4 * NQ));
-  expect_i64(jobs_ledger(&f, "matrix products", SPP_MOMENT_LOSS), n * 2 * (DQ + 2 * DK + I));
-  f.layout.recompute = SPP_RECOMPUTE_NONE;
-  jobs_predict(&f);
-  /* norm inputs, q, k, v, attention output, log-sum-exp, statistics, gate and up; codes of the inputs of
-   * qkv, gate, up, o, down, and of the weights */
-  const int64_t weights = H * (DQ + 2 * DK) + DQ * H + 3 * H * I;
-  expect_i64(f.memory.checkpoint_bytes[0], n * (4 * H + 4 * DQ + 4 * DK + 4 * NQ + 8 + 4 * I) +
-                                               n * 9 * (3 * H + DQ + I) / 16 + 9 * weights / 16);
-  expect_i64(jobs_ledger(&f, "MLP: input of down", SPP_MOMENT_LOSS), n * (2 * I + 9 * I / 16));
-  jobs_close(&f);
-}
-
-/* 8 GPUs, Llama 3 8B: embedding and head 525,336,576 elements each, a layer 218,112,000, gathered in 16 bit. */
+/* 8 GPUs, Llama 3 8B: embedding and head 525,336,576 elements each, a layer 218,112,000, gathered in 16 bit.
+ */
 static void gathers_leave_blocks_on_their_stream(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -187,8 +43,8 @@ static void gathers_leave_blocks_on_their_stream(void **state) {
   jobs_close(&f);
 }
 
-/* torchtitan's ChunkedLossWrapper turns gradient synchronisation off until the last chunk: the head's gradient
- * is whole, in fp32, unless nothing is sharded. */
+/* torchtitan's ChunkedLossWrapper turns gradient synchronisation off until the last chunk: the head's
+ * gradient is whole, in fp32, unless nothing is sharded. */
 static void a_loss_in_chunks_sums_the_gradient_of_the_head(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -435,72 +291,6 @@ static void ulysses_exchanges_need_three_copies(void **state) {
   jobs_close(&f);
 }
 
-static void the_cache_holds_keys_and_values_of_a_stage(void **state) {
-  (void)state;
-  struct {
-    const char *model;
-    int64_t bytes_per_token;
-  } cases[] = {{"qwen2.5-7b", 57344}, {"llama3.1-8b", 131072}, {"deepseek-v3", 70272}};
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct jobs_fixture f;
-    jobs_open(&f);
-    jobs_train(&f, jobs_load(&f, cases[i].model), 32768);
-    f.job.mode = SPP_MODE_INFER;
-    jobs_predict(&f);
-    expect_i64(f.memory.parts[SPP_PART_KV_CACHE], 32768 * cases[i].bytes_per_token);
-    expect_i64(f.memory.parts[SPP_PART_GRADIENTS] + f.memory.parts[SPP_PART_OPTIMIZER], 0);
-    f.job.kv_dtype = SPP_DTYPE_FP8;
-    jobs_predict(&f);
-    expect_i64(f.memory.parts[SPP_PART_KV_CACHE], 32768 * cases[i].bytes_per_token / 2);
-    f.job.mode = SPP_MODE_TRAIN; /* training has none */
-    jobs_predict(&f);
-    expect_i64(f.memory.parts[SPP_PART_KV_CACHE], 0);
-    jobs_close(&f);
-  }
-}
-
-static void more_tensor_ranks_than_heads_repeat_the_cache(void **state) {
-  (void)state;
-  struct jobs_fixture f;
-  jobs_open(&f);
-  jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), 32768); /* 4 KV heads */
-  f.job.mode = SPP_MODE_INFER;
-  f.layout.tp = 4;
-  jobs_predict(&f);
-  int64_t quarter = f.memory.parts[SPP_PART_KV_CACHE];
-  expect_i64(quarter, INT64_C(1879048192) / 4);
-  f.layout.tp = 28;
-  jobs_predict(&f);
-  expect_i64(f.memory.parts[SPP_PART_KV_CACHE], quarter);
-  jobs_close(&f);
-}
-
-/* vllm's profiling run: its sampler holds 2 + 4 + 12 + 20 = 38 bytes a logit of every sequence at once, and its
- * longest step is run whole however short the request. */
-static void a_server_keeps_room_for_its_longest_step_and_its_sampler(void **state) {
-  (void)state;
-  struct jobs_fixture f;
-  jobs_open(&f);
-  jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), 128);
-  f.job.mode = SPP_MODE_INFER;
-  f.framework.step_tokens = 2048;
-  f.framework.step_tokens_large = 8192;
-  f.framework.profiled_sequences = 256;
-  f.framework.profiled_sequences_large = 1024;
-  f.gpu.capacity_bytes = INT64_C(24) << 30;
-  jobs_predict(&f);
-  expect_i64(f.memory.logits_bytes, INT64_C(38) * 256 * 152064); /* vocabulary of Qwen2.5-7B */
-  expect_i64(jobs_ledger(&f, "MLP work", SPP_MOMENT_FORWARD), INT64_C(6) * 2048 * 18944);
-  f.gpu.capacity_bytes = INT64_C(80) << 30;
-  jobs_predict(&f);
-  expect_i64(f.memory.logits_bytes, INT64_C(38) * 1024 * 152064);
-  expect_i64(jobs_ledger(&f, "MLP work", SPP_MOMENT_FORWARD), INT64_C(6) * 8192 * 18944);
-  f.framework.step_tokens_large = f.framework.profiled_sequences_large = 0; /* as on any card */
-  jobs_predict(&f);
-  expect_i64(f.memory.logits_bytes, INT64_C(38) * 256 * 152064);
-  jobs_close(&f);
-}
-
 static void communicators_own_buffers(void **state) {
   (void)state;
   expect_i64(spp_nccl_bytes(1, 1), 10485760);
@@ -676,14 +466,6 @@ static void an_expert_parallel_rank_holds_its_experts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(without_recompute_every_layer_keeps_all),
-      cmocka_unit_test(full_recompute_keeps_inputs_and_one_layer),
-      cmocka_unit_test(a_fused_norm_shares_the_checkpoint_of_its_layer),
-      cmocka_unit_test(units_of_layers_trade_inputs_for_live_layers),
-      cmocka_unit_test(selective_modules_drop_their_own_tensors),
-      cmocka_unit_test(latent_up_projections_can_be_dropped),
-      cmocka_unit_test(op_level_recompute_keeps_every_second_product),
-      cmocka_unit_test(fp4_layers_keep_codes_of_their_inputs),
       cmocka_unit_test(gathers_leave_blocks_on_their_stream),
       cmocka_unit_test(a_loss_in_chunks_sums_the_gradient_of_the_head),
       cmocka_unit_test(fused_accumulation_leaves_one_placeholder_a_shape),
@@ -697,9 +479,6 @@ int main(void) {
       cmocka_unit_test(the_replayed_ring_does_not_shrink_with_its_degree),
       cmocka_unit_test(ring_buffers_are_those_of_the_implementation),
       cmocka_unit_test(ulysses_exchanges_need_three_copies),
-      cmocka_unit_test(the_cache_holds_keys_and_values_of_a_stage),
-      cmocka_unit_test(more_tensor_ranks_than_heads_repeat_the_cache),
-      cmocka_unit_test(a_server_keeps_room_for_its_longest_step_and_its_sampler),
       cmocka_unit_test(communicators_own_buffers),
       cmocka_unit_test(the_allocator_holds_back_a_share_in_whole_segments),
       cmocka_unit_test(gradients_of_a_single_micro_batch_come_as_inputs_go),
