@@ -114,18 +114,25 @@ enum spp_status spp_count_parse(const char *text, const char *what, int64_t min,
   return check_range(text, what, min, max, number.whole, out, diag);
 }
 
+/* Lengths of sequences are counted in powers of two, data sets in powers of ten. */
+static int64_t token_scale(const char *suffix) {
+  static const struct {
+    char letter;
+    int64_t tokens;
+  } scales[] = {{'k', 1024}, {'m', 1024 * 1024}, {'b', INT64_C(1000000000)}, {'t', INT64_C(1000000000000)}};
+  if (!*suffix) return 1;
+  for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++)
+    if ((suffix[0] == scales[i].letter || suffix[0] + 32 == scales[i].letter) && !suffix[1])
+      return scales[i].tokens;
+  return 0;
+}
+
 enum spp_status spp_tokens_parse(const char *text, const char *what, int64_t min, int64_t max, int64_t *out,
                                  struct spp_diag *diag) {
-  static const char hint[] = "write 32k (32,768), 1m (1,048,576) or a plain number";
+  static const char hint[] = "write 32k (32,768), 1m (1,048,576), 10b (10,000,000,000) or a plain number";
   struct number number;
-  if (!read_number(text, &number)) return refuse(diag, text, what, "is not a number of tokens", hint);
-  int64_t scale = 1;
-  if (strcmp(number.rest, "k") == 0 || strcmp(number.rest, "K") == 0)
-    scale = 1024;
-  else if (strcmp(number.rest, "m") == 0 || strcmp(number.rest, "M") == 0)
-    scale = INT64_C(1024) * 1024;
-  else if (*number.rest)
-    return refuse(diag, text, what, "is not a number of tokens", hint);
+  int64_t scale = read_number(text, &number) ? token_scale(number.rest) : 0;
+  if (scale == 0) return refuse(diag, text, what, "is not a number of tokens", hint);
   int64_t value;
   bool exact;
   if (!scale_number(&number, scale, &value, &exact)) return refuse(diag, text, what, "is too large", NULL);

@@ -17,8 +17,8 @@
 enum spp_status spp_count_parse(const char *text, const char *what, int64_t min, int64_t max, int64_t *out,
                                 struct spp_diag *diag);
 
-/* Tokens: k and m (either case) are 1,024 and 1,048,576: 32k = 32,768; 1.5k = 1,536; a fraction that is not a
- * whole number of tokens is refused. */
+/* Tokens: k and m (either case) are 1,024 and 1,048,576: 32k = 32,768; 1.5k = 1,536; b and t, for data sets,
+ * are 10^9 and 10^12; a fraction that is not a whole number of tokens is refused. */
 enum spp_status spp_tokens_parse(const char *text, const char *what, int64_t min, int64_t max, int64_t *out,
                                  struct spp_diag *diag);
 

@@ -125,7 +125,7 @@ const struct spp_option spp_options[] = {
     SPP_SETTINGS_VISION(SETTING),
     {"dataset-tokens", 0, SPP_TOKENS(INT64_C(1) << 50), .arg = "TOKENS", AT(dataset_tokens),
      .commands = RUNS_ON, .group = SPP_GROUP_OPT_DATA, .key = "dataset_tokens",
-     .help = "tokens of the data set: the time of one epoch is printed"},
+     .help = "tokens of the data set, as 10b: the time of one epoch is printed"},
     {"dataset-samples", 0, SPP_COUNT(1, INT64_C(1) << 50), .arg = "N", AT(dataset_samples),
      .commands = RUNS_ON, .group = SPP_GROUP_OPT_DATA, .key = "dataset_samples",
      .help = "the same, in sequences"},
