@@ -201,12 +201,6 @@ enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
 
 typedef enum spp_status status;
 
-/* Each element or member of a value while nothing failed. */
-#define EACH(item, list)                                                                                     \
-  struct spp_json item = spp_json_first(list);                                                               \
-  s == SPP_OK &&spp_json_kind(item) != SPP_JSON_ABSENT;                                                      \
-  item = spp_json_next(item)
-
 const char *spp_framework_key(int index) {
   return index >= 0 && index < FIELD_COUNT ? fields[index].key : NULL;
 }
@@ -232,7 +226,7 @@ static bool source_key_known(const char *key) {
 
 static status read_sources(struct spp_json object, struct spp_framework *f, struct spp_diag *diag) {
   status s = spp_json_expect(object, SPP_JSON_OBJECT, diag);
-  for (EACH(value, object)) {
+  for (SPP_EACH(value, object)) {
     const char *key = spp_json_own_key(value);
     int k = 0;
     if (!source_key_known(key)) return refuse_key(value, diag);
@@ -296,11 +290,11 @@ static status check_sources(struct spp_json root, struct spp_diag *diag) {
   struct spp_json sources = spp_json_get(root, "sources");
   char key[16];
   status s = SPP_OK;
-  for (EACH(member, root)) {
+  for (SPP_EACH(member, root)) {
     const struct field *field = find_field(spp_json_own_key(member));
     if (field && is_numeric(field)) s = need_source(member, sources, field->key, diag);
   }
-  for (EACH(state, spp_json_get(root, "states"))) {
+  for (SPP_EACH(state, spp_json_get(root, "states"))) {
     snprintf(key, sizeof key, "states.%.1s", spp_json_own_key(state));
     if (spp_json_kind(state) != SPP_JSON_NULL) s = need_source(state, sources, key, diag);
   }
@@ -311,7 +305,7 @@ static status check_sources(struct spp_json root, struct spp_diag *diag) {
 static status collect(struct spp_json root, struct spp_json values[FIELD_COUNT], struct spp_diag *diag) {
   status s = spp_json_expect(root, SPP_JSON_OBJECT, diag);
   memset(values, 0, sizeof(struct spp_json) * FIELD_COUNT);
-  for (EACH(member, root)) {
+  for (SPP_EACH(member, root)) {
     const struct field *field = find_field(spp_json_own_key(member));
     if (!field) return refuse_key(member, diag);
     values[field - fields] = member;

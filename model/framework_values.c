@@ -18,12 +18,6 @@ enum { STATE_FIELD_COUNT = sizeof state_fields / sizeof state_fields[0] };
 
 typedef enum spp_status status;
 
-/* Each element or member of a value while nothing failed. */
-#define EACH(item, list)                                                                                     \
-  struct spp_json item = spp_json_first(list);                                                               \
-  s == SPP_OK &&spp_json_kind(item) != SPP_JSON_ABSENT;                                                      \
-  item = spp_json_next(item)
-
 /* Refuse a word that is not in a list, naming the nearest one that is. */
 enum spp_status spp_refuse_word(struct spp_json at, const char *what, const char *word,
                                 const char *const *names, int count, struct spp_diag *diag) {
@@ -63,7 +57,7 @@ enum spp_status spp_read_set(struct spp_json list, enum spp_words_table table, b
   status s = spp_json_expect(list, SPP_JSON_ARRAY, diag);
   if (s != SPP_OK) return s;
   memset(flags, 0, sizeof(bool) * (size_t)spp_words_of(table)->count);
-  for (EACH(item, list)) {
+  for (SPP_EACH(item, list)) {
     int value = 0;
     s = spp_read_word(item, table, &value, diag);
     if (s != SPP_OK) return s;
@@ -98,7 +92,7 @@ enum spp_status spp_read_types(struct spp_json list, char (*types)[32], struct s
 enum spp_status spp_read_paths(struct spp_json object, enum spp_loss_path *paths, struct spp_diag *diag) {
   status s = spp_json_expect(object, SPP_JSON_OBJECT, diag);
   const struct spp_words *choices = spp_words_of(SPP_WORDS_LOSS_CHOICE);
-  for (EACH(member, object)) {
+  for (SPP_EACH(member, object)) {
     const char *key = spp_json_own_key(member);
     int choice = spp_words_find(SPP_WORDS_LOSS_CHOICE, key), path = 0;
     if (choice < 0) return spp_refuse_word(member, "the loss", key, choices->names, choices->count, diag);
@@ -132,7 +126,7 @@ static status read_state(struct spp_json object, struct spp_states *out, struct 
   const char *keys[STATE_FIELD_COUNT + 1] = {"shard"};
   for (int k = 0; k < STATE_FIELD_COUNT; k++)
     keys[k + 1] = state_fields[k].key;
-  for (EACH(value, object)) {
+  for (SPP_EACH(value, object)) {
     const char *key = spp_json_own_key(value);
     int k = 0;
     int64_t number;
@@ -169,7 +163,7 @@ enum spp_status spp_read_states(struct spp_json object, struct spp_states *state
 /* Members of an object must be among `keys`. */
 static status check_keys(struct spp_json object, const char *const *keys, int count, struct spp_diag *diag) {
   status s = spp_json_expect(object, SPP_JSON_OBJECT, diag);
-  for (EACH(member, object)) {
+  for (SPP_EACH(member, object)) {
     int k = 0;
     while (k < count && strcmp(keys[k], spp_json_own_key(member)) != 0)
       k++;
@@ -215,7 +209,7 @@ static int find_rule(const struct spp_framework *f, int index) {
 enum spp_status spp_read_rules(struct spp_json list, struct spp_framework *f, struct spp_diag *diag) {
   status s = spp_json_expect(list, SPP_JSON_ARRAY, diag);
   int inherited = f->rule_count;
-  for (EACH(item, list)) {
+  for (SPP_EACH(item, list)) {
     struct spp_framework_rule rule;
     s = read_rule(item, f->version, &rule, diag);
     if (s != SPP_OK) return s;
@@ -233,7 +227,7 @@ enum spp_status spp_read_rules(struct spp_json list, struct spp_framework *f, st
 /* Ids of inherited rules that do not hold here. */
 enum spp_status spp_drop_rules(struct spp_json list, struct spp_framework *f, struct spp_diag *diag) {
   status s = spp_json_expect(list, SPP_JSON_ARRAY, diag);
-  for (EACH(item, list)) {
+  for (SPP_EACH(item, list)) {
     const char *id = "";
     s = spp_json_string(item, &id, diag);
     if (s != SPP_OK) return s;
@@ -271,7 +265,7 @@ enum spp_status spp_read_launch(struct spp_json list, struct spp_framework *f, s
   if (spp_json_size(list) > SPP_MAX_LAUNCH)
     return spp_json_refuse(list, "join some", diag, "more than %d launch words", SPP_MAX_LAUNCH);
   f->launch_count = 0;
-  for (EACH(item, list))
+  for (SPP_EACH(item, list))
     s = read_launch_word(item, &f->launch[f->launch_count++], diag);
   return s;
 }

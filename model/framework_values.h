@@ -8,6 +8,12 @@
 #include "model/framework.h"
 #include "model/words.h"
 
+/* Each element or member of a value while the status `s` is SPP_OK, in the head of a for. */
+#define SPP_EACH(item, list)                                                                                 \
+  struct spp_json item = spp_json_first(list);                                                               \
+  s == SPP_OK &&spp_json_kind(item) != SPP_JSON_ABSENT;                                                      \
+  item = spp_json_next(item)
+
 /* SPP_ERR_INPUT: `what` (as "the key") is none of `names`; the hint names the nearest. */
 enum spp_status spp_refuse_word(struct spp_json at, const char *what, const char *word,
                                 const char *const *names, int count, struct spp_diag *diag);

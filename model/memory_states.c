@@ -165,6 +165,12 @@ static int64_t norm_bytes(const struct spp_memory_view *v, const struct spp_stat
   return spp_max64(spp_sat_mul(former, 4) + spp_sat_mul(last, r->grad_bytes), spp_sat_mul(last, 4));
 }
 
+/* Are gradients joined into one tensor before they are cast to fp32? Then what the step makes is that copy
+ * and fp32's 4 bytes. */
+static bool joins_gradients(const struct spp_states *r) {
+  return r->step_extra_bytes == r->grad_bytes + 4;
+}
+
 /* Lists as wide as one moment: torch 2.0.1 optim/adamw.py _multi_tensor_adamw has square roots and
  * denominators, 2.1.2 one list of both; so has _single_tensor_adamw for its one parameter. When gradients
  * were joined and cast (InternLM/InternEvo hybrid_zero_optim.py _step), the 16-bit ones and their joined copy
@@ -174,7 +180,8 @@ static void add_lists(const struct spp_memory_view *v, struct spp_memory_sum *su
                       int64_t elements) {
   const unsigned step = SPP_LIVE(SPP_MOMENT_STEP);
   int lists = v->job->framework->optimizer_lists > 1 ? v->job->framework->optimizer_lists : 1;
-  int width = r->moment_bytes / 2, joined = r->step_extra_bytes == 6;
+  int width = r->moment_bytes / 2;
+  bool joined = joins_gradients(r);
   if (joined) {
     sum->step_made_bytes = spp_sat_add(sum->step_made_bytes, spp_sat_mul(elements, lists * width));
     if (width > 0) lists -= (r->grad_bytes + 2) / width;
@@ -223,7 +230,7 @@ static void add_step(const struct spp_memory_stage *s, const struct spp_states *
   int64_t local = spp_memory_share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
   add_step_copies(v, sum, r->step_extra_bytes, stepped_at_once(v, local));
   add_step_casts(s, r, sum);
-  if (r->step_extra_bytes == 6) sum->norm_bytes = norm_bytes(v, r, local);
+  if (joins_gradients(r)) sum->norm_bytes = norm_bytes(v, r, local);
   bool engine = job->framework->sharding == SPP_SHARDING_DEEPSPEED && v->layout->zero > 0;
   bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
   if (job->optimizer == SPP_OPTIMIZER_ADAMW && job->framework->optimizer_foreach && !engine && !galore)

@@ -1,20 +1,5 @@
 /* What layers keep under each way of recompute. */
-#include "tests/model/jobs.h"
-
-enum { T = 32, H = 64, I = 160, DQ = 128, DK = 32, NQ = 8, NK = 2, TINY_KEPT = 95488, TINY_FUSED = 68864 };
-
-static void open_tiny(struct jobs_fixture *f) {
-  jobs_open(f);
-  jobs_train(f, jobs_parse(f, JOBS_TINY), T);
-}
-
-static int64_t kept(const struct jobs_fixture *f, enum spp_moment moment) {
-  /* activations without what is kept outside the layers */
-  return jobs_part(f, SPP_PART_ACTIVATIONS, moment) + jobs_part(f, SPP_PART_LAYER_INPUTS, moment) -
-         jobs_ledger(f, "token ids, labels, positions", moment) - jobs_ledger(f, "rotary table", moment) -
-         jobs_ledger(f, "final norm: input", moment) - jobs_ledger(f, "final norm: normalised", moment) -
-         jobs_ledger(f, "final norm: statistics", moment) - jobs_ledger(f, "final norm: output", moment);
-}
+#include "tests/model/tiny.h"
 
 static void without_recompute_every_layer_keeps_all(void **state) {
   (void)state;
