@@ -1,0 +1,68 @@
+/* One decoder layer at work, forward or backward: what its files share. The attention half
+ * (exec/layer_attention*.c) has everything from its input to o_proj's output; norms, MLP, residual stream and
+ * their order are the block's (exec/layer_forward.c, exec/layer_backward.c). */
+#ifndef SPP_EXEC_LAYER_WORK_H
+#define SPP_EXEC_LAYER_WORK_H
+
+#include "exec/engine.h"
+
+struct spp_layer_work {
+  struct spp_engine *e;
+  const struct spp_ops *ops;
+  const struct spp_unit_use *use;
+  enum spp_pass pass;
+  struct spp_layer_kept *kept;
+};
+static inline struct spp_layer_work spp_layer_work_of(struct spp_engine *e, const struct spp_unit_use *use,
+                                                      enum spp_pass pass, struct spp_layer_kept *kept) {
+  return (struct spp_layer_work){
+      .e = e, .ops = e->rank->kernels->ops, .use = use, .pass = pass, .kept = kept};
+}
+
+/* Frees a heap block and forgets it. */
+static inline void spp_layer_drop(const struct spp_layer_work *w, void **data) {
+  spp_heap_free(&w->e->rank->heap, *data);
+  *data = NULL;
+}
+static inline void spp_layer_drop_floats(const struct spp_layer_work *w, float **data) {
+  spp_heap_free(&w->e->rank->heap, *data);
+  *data = NULL;
+}
+
+/* --- forward --- */
+
+void spp_layer_norm(const struct spp_layer_work *w, enum spp_slot slot, int64_t rows, int64_t width,
+                    const void *x, void *y, float *rstd);
+/* To each row of y [rows][width], where the model has it. That of a row-parallel product is added to its sum.
+ */
+void spp_layer_add_bias(const struct spp_layer_work *w, enum spp_slot bias, int64_t rows, int64_t width,
+                        void *y);
+/* y [tokens][out] = x w^T (+ bias). bias: SPP_SLOT_COUNT for none. */
+enum spp_status spp_layer_project(const struct spp_layer_work *w, enum spp_slot slot, enum spp_slot bias,
+                                  const void *x, void *y);
+
+/* --- backward --- */
+
+/* dx = dy w (+ dx), over the tokens of the tensor-parallel group. */
+enum spp_status spp_layer_input_grad(const struct spp_layer_work *w, enum spp_slot slot, const void *dy,
+                                     bool add, void *dx);
+enum spp_status spp_layer_weight_grad(const struct spp_layer_work *w, enum spp_slot slot, enum spp_slot bias,
+                                      const void *dy, const void *x);
+/* In place: dy becomes dx. */
+void spp_layer_norm_grad(const struct spp_layer_work *w, enum spp_slot slot, int64_t rows, int64_t width,
+                         const void *x, float *rstd, void *dy);
+
+/* --- attention, from the tensor that q, k and v are made of to o_proj's output --- */
+
+/* x [stream][hidden] is read; *spare (NULL: nothing) is freed and forgotten as soon as q, k, v are made.
+ * *out, a block "stream" of transients, [stream][hidden], is o_proj's output with its bias. */
+enum spp_status spp_layer_attention_forward(const struct spp_layer_work *w, const void *x, void **spare,
+                                            void **out);
+/* dy: gradient of that output. x as in forward; *spare is freed when the weights' gradients are made of it.
+ * *dx, a block "norm backward" of transients: gradient of x. */
+enum spp_status spp_layer_attention_backward(const struct spp_layer_work *w, const void *x, void **spare,
+                                             const void *dy, void **dx);
+/* Frees what attention kept. */
+void spp_layer_attention_release(struct spp_engine *e, struct spp_layer_kept *kept);
+
+#endif
