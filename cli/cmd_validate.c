@@ -70,6 +70,12 @@ static void prepare(struct prepared *p, const char *name, const struct spp_exec_
   p->run = (struct spp_validate_case){.name = p->report->name, .setting = *setting, .steps = steps};
 }
 
+/* `usual`: of the case; 0: it has no number of its own. */
+static int64_t steps_of(const struct spp_args *args, int64_t usual) {
+  if (args->steps > 0) return args->steps;
+  return usual > 0 ? usual : STEPS_DEFAULT;
+}
+
 /* Sequences of a step: enough to fill a pipeline twice, or to accumulate once. */
 static int64_t default_batch(const struct spp_request *r, int64_t ranks, int64_t sp) {
   int64_t pp = or_one(r->pp), dp = ranks / (or_one(r->tp) * pp * sp);
@@ -110,7 +116,7 @@ static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framewo
                                            .contiguous = job.ring_order == SPP_RING_CONTIGUOUS,
                                            .doc_lengths = spec->documents.lengths,
                                            .doc_count = spec->documents.count};
-  prepare(p, name, &setting, args->steps);
+  prepare(p, name, &setting, steps_of(args, 0));
   return SPP_OK;
 }
 
@@ -123,7 +129,7 @@ static enum spp_status prepare_suite(struct spp_cli *cli, struct prepared *list,
     enum spp_status status = load_model(cli, c.model, &setting.arch, diag);
     if (status != SPP_OK) return status;
     list[*count].report = &reports[*count];
-    prepare(&list[*count], c.name, &setting, cli->args.steps);
+    prepare(&list[*count], c.name, &setting, steps_of(&cli->args, c.steps));
   }
   return SPP_OK;
 }
@@ -286,7 +292,6 @@ enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag) {
   a->cases = spp_arena_array(&cli->arena, CASES_MAX, sizeof *a->cases);
   if (!a->cases) return spp_diag_oom(diag);
   a->backend = spp_backends_all(&count)[cli->args.backend == SPP_UNSET ? 0 : cli->args.backend]->name;
-  if (cli->args.steps <= 0) cli->args.steps = STEPS_DEFAULT;
   enum spp_status status = spp_backend_find(a->backend, &backend, diag);
   if (status == SPP_OK)
     status = spp_framework_load(cli->config_dir, "spplan", &cli->arena, &a->framework, diag);

@@ -175,7 +175,7 @@ const struct spp_option spp_options[] = {
     {"scale", 0, TEXT, .arg = "LIST", AT(scale), QUESTION, .commands = SPP_CMD_VALIDATE, .key = "scale",
      .help = "sizes in place of the model's: layers=2,hidden=64,heads=8,kv-heads=2,head-dim=16,ffn=96,vocab=128"},
     {"steps", 0, SPP_COUNT(1, SPP_VALIDATE_MAX_STEPS), .arg = "N", AT(steps), QUESTION,
-     .commands = SPP_CMD_VALIDATE, .key = "steps", .help = "optimizer steps of each case (default: 5)"},
+     .commands = SPP_CMD_VALIDATE, .key = "steps", .help = "optimizer steps of each case (default: 5; short ones of the suite time: 14)"},
     {"max-spread", 0, SPP_REAL(0, 1e6), .arg = "SHARE", AT(max_spread), QUESTION,
      .commands = SPP_CMD_CALIBRATE, .key = "max_spread",
      .help = "conclude only when times of one call differ by less (default: 0.15; 0: always)"},

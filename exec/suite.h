@@ -17,6 +17,7 @@ struct spp_suite_case {
   bool bf16;
   bool contiguous; /* pieces of a ring or all-gather rank */
   double expert_capacity; /* tokens choose experts by score; 0: balanced by position */
+  int64_t steps;          /* 0: the usual number */
 };
 /* Case i of the suite "time", degrees of 0 standing for 1; see spp_suite_get. */
 bool spp_suite_time_get(int i, struct spp_suite_case *c);

@@ -136,6 +136,12 @@ bool spp_arch_read_switch(struct spp_arch_reader *reader, const struct spp_arch_
   return value != s->negated;
 }
 
+const char *spp_arch_figures_hint(const struct spp_arch_reader *reader, const char *of_file) {
+  for (int i = 0; i < SCALED_COUNT; i++)
+    if (scaled_value(reader->scale, scaled[i].field) > 0) return "give other figures with --scale";
+  return of_file;
+}
+
 void spp_arch_refuse(struct spp_arch_reader *reader, struct spp_json v, const char *hint, const char *what) {
   if (reader->status == SPP_OK) reader->status = spp_json_refuse(v, hint, reader->diag, "%s", what);
 }

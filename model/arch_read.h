@@ -88,6 +88,8 @@ int64_t spp_arch_read_i64(struct spp_arch_reader *reader, struct spp_json v, int
 int64_t spp_arch_require_i64(struct spp_arch_reader *reader, struct spp_json v, int64_t min, int64_t max);
 bool spp_arch_read_bool(struct spp_arch_reader *reader, struct spp_json v, bool fallback);
 bool spp_arch_read_switch(struct spp_arch_reader *reader, const struct spp_arch_switch *s);
+/* What to do about sizes that do not go together: `of_file`, unless some of them were asked for. */
+const char *spp_arch_figures_hint(const struct spp_arch_reader *reader, const char *of_file);
 /* Refuse v; sticky. */
 void spp_arch_refuse(struct spp_arch_reader *reader, struct spp_json v, const char *hint, const char *what);
 /* Something assumed, to be shown as a warning. */

@@ -428,8 +428,60 @@ static void bad_configs_are_refused_at_their_path(void **state) {
   }
 }
 
+static void a_model_is_scaled_by_the_figures_that_are_named(void **state) {
+  (void)state;
+  struct spp_arena arena;
+  struct spp_diag diag;
+  struct spp_arch_scale scale;
+  const struct spp_arch *a = NULL;
+  spp_arena_init(&arena);
+  expect_status(spp_arch_scale_parse("layers=2,hidden=96,heads=6,kv-heads=3,ffn=200", &scale, &diag), SPP_OK,
+                &diag);
+  expect_status(spp_arch_load_scaled(CONFIGS, "qwen2.5-7b", &scale, &arena, &a, &diag), SPP_OK, &diag);
+  expect_i64(a->layers, 2);
+  expect_i64(a->hidden, 96);
+  expect_i64(a->heads, 6);
+  expect_i64(a->kv_heads, 3);
+  expect_i64(a->head_dim, 16); /* its config.json names none: hidden over heads */
+  expect_i64(a->ffn, 200);
+  expect_i64(a->vocab, 152064); /* as the file says */
+  assert_true(a->qkv_bias);
+  spp_arena_free(&arena);
+}
+
+static void figures_that_make_no_model_are_refused_where_they_were_given(void **state) {
+  (void)state;
+  static const struct {
+    const char *scale, *message, *hint; /* hint: part of it */
+  } cases[] = {
+      {"depth=2", "is no figure", "layers"},
+      {"layers", "is no figure", "layers"},
+      {"layers=", "has no number", "layers"},
+      {"layers=0", "has no number", "layers"},
+      {"layers=2;hidden=64", "has no number", "layers"},
+      {"hidden=64,heads=3", "multiple of the number of heads", "--scale"},
+      {"heads=4,kv-heads=3,head-dim=8", "multiple of the number of KV heads", "--scale"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct spp_arena arena;
+    struct spp_diag diag = {0};
+    struct spp_arch_scale scale;
+    const struct spp_arch *a;
+    spp_arena_init(&arena);
+    expect_note("%s", cases[i].scale);
+    enum spp_status status = spp_arch_scale_parse(cases[i].scale, &scale, &diag);
+    if (status == SPP_OK) status = spp_arch_load_scaled(CONFIGS, "qwen2.5-7b", &scale, &arena, &a, &diag);
+    assert_true(status == SPP_ERR_USAGE || status == SPP_ERR_INPUT);
+    expect_has(diag.what, cases[i].message);
+    expect_has(diag.hint, cases[i].hint);
+    spp_arena_free(&arena);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_model_is_scaled_by_the_figures_that_are_named),
+      cmocka_unit_test(figures_that_make_no_model_are_refused_where_they_were_given),
       cmocka_unit_test(each_family_is_read_from_its_own_field_names),
       cmocka_unit_test(every_shipped_model_is_consistent),
       cmocka_unit_test(layers_fall_into_the_kinds_their_family_says),
