@@ -120,5 +120,5 @@ void spp_batch_fill(struct spp_engine *e, int64_t micro_batch) {
     b->targets[t] = real ? token(e, number + 1) : -1;
     b->token_weights[t] = real ? 1.0F / (float)e->packs.step_tokens : 0.0F;
   }
-  spp_rope_table(g->tokens, e->arch->head_dim, b->positions, 10000.0, e->cos, e->sin);
+  spp_rope_table(g->tokens, e->arch->head_dim, b->positions, e->arch->rope_theta, e->cos, e->sin);
 }

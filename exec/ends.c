@@ -85,7 +85,7 @@ static enum spp_status head_done(struct head *h) {
 static struct spp_rmsnorm norm_of(const struct head *h) {
   return (struct spp_rmsnorm){.rows = h->e->g->stream_tokens,
                               .width = h->e->arch->hidden,
-                              .eps = SPP_ENGINE_EPS,
+                              .eps = (float)h->e->arch->norm_eps,
                               .storage = h->e->store,
                               .x = h->norm_input,
                               .weight = spp_use_weight(&h->use, SPP_SLOT_FINAL_NORM),

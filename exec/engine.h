@@ -84,8 +84,6 @@ struct spp_routes {
   int16_t *chosen;
 };
 
-#define SPP_ENGINE_EPS 1e-6F /* of every RMSNorm: rms_norm_eps of the Qwen2.5 config.json files */
-
 struct spp_engine {
   struct spp_rank *rank;
   const struct spp_exec_plan *plan;

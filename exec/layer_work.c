@@ -7,7 +7,7 @@ void spp_layer_norm(const struct spp_layer_work *w, enum spp_slot slot, int64_t 
                     const void *x, void *y, float *rstd) {
   const struct spp_rmsnorm call = {.rows = rows,
                                    .width = width,
-                                   .eps = SPP_ENGINE_EPS,
+                                   .eps = (float)w->e->arch->norm_eps,
                                    .storage = w->e->store,
                                    .x = x,
                                    .weight = spp_use_weight(w->use, slot),
@@ -58,7 +58,7 @@ void spp_layer_norm_grad(const struct spp_layer_work *w, enum spp_slot slot, int
                          const void *x, float *rstd, void *dy) {
   const struct spp_rmsnorm call = {.rows = rows,
                                    .width = width,
-                                   .eps = SPP_ENGINE_EPS,
+                                   .eps = (float)w->e->arch->norm_eps,
                                    .storage = w->e->store,
                                    .x = x,
                                    .weight = spp_use_weight(w->use, slot),

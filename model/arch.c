@@ -129,6 +129,16 @@ static bool read_softcap(struct spp_arch_reader *r, const char *key) {
   return cap > 0;
 }
 
+/* Names in the config classes; the default of most of them. */
+static double read_eps(struct spp_arch_reader *r) {
+  static const char *const names[] = {"rms_norm_eps",      "layer_norm_eps", "layer_norm_epsilon",
+                                      "layernorm_epsilon", "norm_epsilon",   "norm_eps"};
+  double eps = r->family->norm == SPP_NORM_RMS ? 1e-6 : 1e-5;
+  for (size_t i = 0; i < sizeof names / sizeof names[0] && r->status == SPP_OK; i++)
+    r->status = spp_json_real_or(spp_json_get(r->text, names[i]), 0, 1, eps, &eps, r->diag);
+  return eps;
+}
+
 /* tie_word_embeddings stands at the top or beside the language model; the outer one counts. */
 static bool read_tied(struct spp_arch_reader *r) {
   bool inner = spp_arch_read_bool(r, spp_json_get(r->text, "tie_word_embeddings"), r->family->tied);
@@ -148,6 +158,7 @@ static void read_scalars(struct spp_arch_reader *r) {
   r->dense_ffn = a->ffn;
   read_heads(r);
   a->norm = f->norm;
+  a->norm_eps = read_eps(r);
   a->norms_per_layer = f->norms_per_layer;
   a->parallel_block = f->parallel;
   a->mlp = f->mlp;
@@ -158,6 +169,7 @@ static void read_scalars(struct spp_arch_reader *r) {
   a->mlp_bias = spp_arch_read_switch(r, &f->mlp_bias);
   if (!f->qk_norm_key || spp_arch_read_bool(r, spp_json_get(r->text, f->qk_norm_key), false))
     a->qk_norm = f->qk_norm;
+  spp_arch_read_rope(r);
   a->logit_softcap = read_softcap(r, "final_logit_softcapping");
   a->attention_softcap = read_softcap(r, "attn_logit_softcapping");
   a->learned_positions = f->learned_positions ? a->max_positions : 0;

@@ -105,7 +105,9 @@ struct spp_arch {
       v_head_dim; /* MLA; q_lora_rank 0 = plain q_proj */
   bool qkv_bias, o_bias, mlp_bias, attention_sinks;
   enum spp_qk_norm qk_norm;
+  double rope_theta; /* base of the rotary frequencies */
   enum spp_norm_kind norm;
+  double norm_eps;
   int norms_per_layer; /* norms of width hidden in one layer: 2, 4 (Gemma 2/3), 1 (parallel attention) */
   bool parallel_block; /* attention and MLP read the same norm output */
   enum spp_mlp_kind mlp;

@@ -56,7 +56,7 @@ static void read_experts(struct spp_arch_reader *r, struct expert_rule *rule) {
     spp_arch_refuse(r, spp_arch_field_json(r, SPP_FIELD_EXPERTS_PER_TOKEN), NULL,
                     "a token cannot visit more experts than there are");
   a->expert_ffn = spp_arch_read_field_or(r, SPP_FIELD_EXPERT_FFN, a->ffn);
-  a->router_normalise = spp_arch_read_bool(r, spp_json_get(r->text, "norm_topk_prob"), true);
+  a->router_normalise = spp_arch_read_bool(r, spp_json_get(r->text, "norm_topk_prob"), !r->family->topk_as_is);
   read_shared_experts(r);
   rule->first = shape_i64(r, "first_k_dense_replace", 0);
   rule->every = spp_arch_read_i64(r, spp_json_get(r->text, "moe_layer_freq"), 1, SPP_MAX_LAYERS, 1);

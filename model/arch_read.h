@@ -57,6 +57,7 @@ struct spp_arch_family {
   bool head_bias;
   bool mla;
   bool moe; /* has experts: their fields are then required */
+  bool topk_as_is; /* weights of chosen experts do not sum to 1, when norm_topk_prob is absent */
   /* What the config class of the family fills in when a member is absent; 0 = required, or derived as usual.
    */
   int ffn_factor; /* ffn = factor * hidden */
@@ -95,6 +96,8 @@ void spp_arch_refuse(struct spp_arch_reader *reader, struct spp_json v, const ch
 /* Something assumed, to be shown as a warning. */
 void spp_arch_note(struct spp_arch *arch, const char *fmt, ...) SPP_PRINTF(2, 3);
 
+/* model/arch_rope.c: how positions enter attention. */
+void spp_arch_read_rope(struct spp_arch_reader *reader);
 /* model/arch_layers.c: experts and windows; which layers are of which kind. */
 void spp_arch_read_layers(struct spp_arch_reader *reader);
 /* model/arch_vision.c */

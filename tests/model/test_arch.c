@@ -478,6 +478,34 @@ static void figures_that_make_no_model_are_refused_where_they_were_given(void **
   }
 }
 
+/* Of the published config.json files; what one leaves out is the default of most config classes. */
+static void eps_and_rotary_base_are_read_under_each_familys_name(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    double eps, theta;
+  } cases[] = {
+      {"llama3.1-8b", 1e-5, 500000}, {"qwen2.5-7b", 1e-6, 1000000},  {"gpt-neox-20b", 1e-5, 10000},
+      {"qwen-7b", 1e-6, 10000},      {"glm-4-9b", 1.5625e-7, 10000}, {"gpt2", 1e-5, 10000},
+  };
+  static const char *const text =
+      "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":1,"
+      "\"num_attention_heads\":4,\"vocab_size\":32,\"rope_parameters\":{\"rope_theta\":1234}}";
+  const struct spp_arch *a = NULL;
+  struct spp_diag diag;
+  struct spp_arena arena;
+  spp_arena_init(&arena);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    a = load(cases[i].name, &arena);
+    expect_rel(a->norm_eps, cases[i].eps, 1e-9);
+    expect_rel(a->rope_theta, cases[i].theta, 1e-9);
+  }
+  expect_status(parse(text, &arena, &a, &diag), SPP_OK, &diag);
+  expect_rel(a->norm_eps, 1e-6, 1e-9);
+  expect_rel(a->rope_theta, 1234, 1e-9); /* as transformers 5 writes it */
+  spp_arena_free(&arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_model_is_scaled_by_the_figures_that_are_named),
@@ -487,6 +515,7 @@ int main(void) {
       cmocka_unit_test(layers_fall_into_the_kinds_their_family_says),
       cmocka_unit_test(latent_attention_has_its_own_widths),
       cmocka_unit_test(traits_of_a_family_are_set),
+      cmocka_unit_test(eps_and_rotary_base_are_read_under_each_familys_name),
       cmocka_unit_test(names_aliases_and_hub_ids_resolve_without_case),
       cmocka_unit_test(every_alias_leads_to_a_model),
       cmocka_unit_test(unknown_names_get_the_nearest_or_the_candidates),

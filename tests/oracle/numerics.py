@@ -1,0 +1,477 @@
+"""What Hugging Face transformers computes in a few training steps, for tests/exec/test_numerics.c to hold the engine to.
+
+A development script (torch and transformers on a CPU; no test runs it): each family of the zoo is built small by its real
+class, given the weights, token ids, positions and documents that the engine of exec/ starts from, and trained in fp64 (where
+the class itself computes in fp32, its norms and rotary tables, that stays). What is recorded: the loss of each step, and of
+every row of the model's list of weights the norm of its first gradient, two signed sums of it, and the same of how far the
+weight moved in three steps of torch.optim.AdamW.
+
+    python3 tests/oracle/numerics.py [NAME...]        writes tests/oracle/numerics/NAME.json, without NAME all of them
+
+A record is the config.json of the small model with one member more, "numerics"; its rows are name, elements, norm and two sums
+of the gradient, norm and sum of the movement. It was made with torch 2.15.0 and
+transformers 5.24.0, attention "eager".
+
+From our rows to theirs (model/arch_weights.c lists ours; `rows_of` below says which parameter each is):
+
+* Elements are numbered through the model: rows outside the layers, then layer by layer, each [copies][rows][cols].
+* qkv_proj is q, then k, then v. GPT-2 has the columns of c_attn so; NeoX interleaves q, k, v head by head, Falcon group by
+  group (the queries of a group, its k, its v); MPT, Phi-3 and Falcon 7B have ours.
+* gate_up_proj is all gates, then all ups; gpt-oss interleaves them. Experts lie one after the other in each of our rows.
+* Linear layers are [out][in]; Conv1D of GPT-2 and the experts of gpt-oss and Llama 4 are [in][out].
+* Norms go by their place: GLM-4's post_self_attn_layernorm is our post_attention_layernorm, its post_attention_layernorm
+  our pre_mlp_layernorm; OLMo 2's two norms stand behind attention and behind the MLP.
+
+Documents are run one by one from position 0, which is what packed ones mean. Every token predicts the next one of the text,
+the last of a document too; the loss is the mean over all tokens of a step. Where a class would leave a token's embedding
+out of training (padding_idx) that is turned off, as is dropout (eval mode).
+
+Left out: Baichuan, ChatGLM, InternLM and InternLM 2 and Qwen (1), whose classes are remote code beside the checkpoint; InternLM 3
+is read as Llama by transformers.
+"""
+
+import json
+import os
+import sys
+import warnings
+
+warnings.filterwarnings("ignore")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "numerics")
+STEPS = 3
+ADAMW = {"lr": 1e-3, "betas": (0.9, 0.95), "eps": 1e-3, "weight_decay": 0.1}  # exec/states.c adamw
+PROBES, PROBE_STRIDE = 2, 1 << 40
+
+# Sizes of which no two are equal, so that nothing transposed can fit.
+SHAPE = {"hidden_size": 40, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 72, "max_position_embeddings": 64}
+NO_HEAD_DIM = {k: v for k, v in dict(SHAPE, hidden_size=32).items() if k != "head_dim"}
+MHA = {k: v for k, v in NO_HEAD_DIM.items() if k != "num_key_value_heads"}
+ROPE = {"rope_theta": 500.0}
+UNTIED, TIED = {"tie_word_embeddings": False}, {"tie_word_embeddings": True}
+PACKED = {"tokens": 24, "documents": [9, 4, 11, 6, 13], "grad_accum": 2}
+WHOLE = {"tokens": 20, "documents": [], "grad_accum": 2}
+
+
+def uniform(number):
+    """splitmix64 of the numbers, to [-1, 1): exec/weights.c uniform."""
+    z = np.asarray(number).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)).astype(np.float64) * 2.0 ** -52 - 1.0
+
+
+def token(number, vocab):
+    """Token of the endless text: exec/batch.c."""
+    z = np.asarray(number).astype(np.uint64) * np.uint64(0xD6E8FEB86659FD93) + np.uint64(1)
+    z = (z ^ (z >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    z = z ^ (z >> np.uint64(32))
+    return (z % np.uint64(vocab)).astype(np.int64)
+
+
+# --- rows of the model's list, and the parameters they are ---
+
+
+class Row:
+    """copies x [rows][cols]; `parts`: (parameter, index into it, the row's numbers in that place)."""
+
+    def __init__(self, name, shape, parts):
+        self.name, self.shape, self.parts = name, shape, parts
+        self.elements = int(np.prod(shape))
+
+
+def whole(parameter):
+    return [(parameter, ..., lambda n: n)]
+
+
+def turned(parameter):
+    """[out][in] to [in][out], copy by copy."""
+    return [(parameter, ..., lambda n: n.swapaxes(-1, -2))]
+
+
+def matrix(out, width, copies=1):
+    return (copies, out, width)
+
+
+def vector(length, copies=1):
+    return (copies, length, 1)
+
+
+def joined_qkv(parameter, heads, kv_heads, dim, layout):
+    def groups(n):
+        cols = n.shape[-1]
+        q, k, v = np.split(n.reshape(-1, cols), [heads * dim, (heads + kv_heads) * dim])
+        parts = [x.reshape(kv_heads, -1, dim, cols) for x in (q, k, v)]
+        return np.concatenate(parts, axis=1).reshape(-1, cols)
+
+    return {"plain": whole(parameter), "turned": turned(parameter), "groups": [(parameter, ..., groups)]}[layout]
+
+
+# --- families: names of the parameters, by the rows of model/arch_weights.c ---
+
+LLAMA = {
+    "layer": "model.layers.{}.", "embed_tokens": "model.embed_tokens.weight", "norm": "model.norm.weight",
+    "lm_head": "lm_head.weight", "norms": ["input_layernorm", "post_attention_layernorm"],
+    "q": "self_attn.q_proj", "k": "self_attn.k_proj", "v": "self_attn.v_proj", "o": "self_attn.o_proj",
+    "q_norm": "self_attn.q_norm.weight", "k_norm": "self_attn.k_norm.weight", "gate": "mlp.gate_proj",
+    "up": "mlp.up_proj", "down": "mlp.down_proj", "router": "mlp.gate.weight", "experts": "mlp.experts.",
+    "shared": "mlp.shared_experts.",
+}
+GPT2 = dict(LLAMA, layer="transformer.h.{}.", embed_tokens="transformer.wte.weight",
+            embed_positions="transformer.wpe.weight", norm="transformer.ln_f.weight", norms=["ln_1", "ln_2"],
+            qkv="attn.c_attn", o="attn.c_proj", up="mlp.c_fc", down="mlp.c_proj", conv1d=True)
+FALCON = dict(LLAMA, layer="transformer.h.{}.", embed_tokens="transformer.word_embeddings.weight",
+              norm="transformer.ln_f.weight", norms=["input_layernorm"], qkv="self_attention.query_key_value",
+              o="self_attention.dense", up="mlp.dense_h_to_4h", down="mlp.dense_4h_to_h")
+GEMMA2 = dict(LLAMA, norms=["input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+                            "post_feedforward_layernorm"])
+NAMES = {
+    "llama": LLAMA, "gpt2": GPT2, "gpt_bigcode": dict(GPT2, conv1d=False),
+    "qwen2_moe": dict(LLAMA, shared="mlp.shared_expert."),
+    "phi3": dict(LLAMA, qkv="self_attn.qkv_proj", gate_up="mlp.gate_up_proj"),
+    "glm": dict(LLAMA, gate_up="mlp.gate_up_proj"),
+    "glm4": dict(LLAMA, gate_up="mlp.gate_up_proj", norms=["input_layernorm", "post_self_attn_layernorm",
+                                                            "post_attention_layernorm", "post_mlp_layernorm"]),
+    "opt": dict(LLAMA, layer="model.decoder.layers.{}.", embed_tokens="model.decoder.embed_tokens.weight",
+                embed_positions="model.decoder.embed_positions.weight", norm="model.decoder.final_layer_norm.weight",
+                norms=["self_attn_layer_norm", "final_layer_norm"], o="self_attn.out_proj", up="fc1", down="fc2"),
+    "gpt_neox": dict(LLAMA, layer="gpt_neox.layers.{}.", embed_tokens="gpt_neox.embed_in.weight",
+                     norm="gpt_neox.final_layer_norm.weight", qkv="attention.query_key_value", o="attention.dense",
+                     up="mlp.dense_h_to_4h", down="mlp.dense_4h_to_h", qkv_layout="groups"),
+    "gptj": dict(LLAMA, layer="transformer.h.{}.", embed_tokens="transformer.wte.weight", norm="transformer.ln_f.weight",
+                 norms=["ln_1"], q="attn.q_proj", k="attn.k_proj", v="attn.v_proj", o="attn.out_proj", up="mlp.fc_in",
+                 down="mlp.fc_out"),
+    "falcon-7b": FALCON, "falcon-rw": dict(FALCON, norms=["input_layernorm", "post_attention_layernorm"], qkv_layout="groups"),
+    "falcon-40b": dict(FALCON, norms=["ln_attn", "ln_mlp"], qkv_layout="groups"),
+    "phi": dict(LLAMA, norm="model.final_layernorm.weight", norms=["input_layernorm"], o="self_attn.dense", up="mlp.fc1",
+                down="mlp.fc2"),
+    "starcoder2": dict(LLAMA, up="mlp.c_fc", down="mlp.c_proj"),
+    "cohere": dict(LLAMA, norms=["input_layernorm"]),
+    "gemma2": GEMMA2, "gemma3_text": GEMMA2,
+    "olmo": dict(LLAMA, norm=None, norms=[]),
+    "olmo2": dict(LLAMA, norms=["post_attention_layernorm", "post_feedforward_layernorm"]),
+    "mpt": dict(LLAMA, layer="transformer.blocks.{}.", embed_tokens="transformer.wte.weight",
+                norm="transformer.norm_f.weight", norms=["norm_1", "norm_2"], qkv="attn.Wqkv", o="attn.out_proj",
+                up="ffn.up_proj", down="ffn.down_proj"),
+    "gpt_oss": dict(LLAMA, router="mlp.router.weight", turned_experts=True, interleaved_experts=True),
+    "llama4_text": dict(LLAMA, router="feed_forward.router.weight", experts="feed_forward.experts.",
+                        shared="feed_forward.shared_expert.", gate="feed_forward.gate_proj", up="feed_forward.up_proj",
+                        down="feed_forward.down_proj", turned_experts=True),
+}
+NORM_ROWS = ["input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm"]
+
+
+class Builder:
+    """Rows in the order of model/arch_weights.c, from a model and the names of its family."""
+
+    def __init__(self, names, config, parameters):
+        self.names, self.config, self.parameters, self.rows = names, config, parameters, []
+
+    def get(self, *keys, default=None):
+        for key in keys:
+            if getattr(self.config, key, None) is not None:
+                return getattr(self.config, key)
+        return default
+
+    def add(self, name, shape, parts):
+        self.rows.append(Row(name, shape, parts))
+
+    def plain(self, name, parameter, linear=False):
+        """A parameter as it is, where the model has it."""
+        if parameter not in self.parameters:
+            return
+        shape = self.parameters[parameter].shape
+        if linear and self.names.get("conv1d"):
+            self.add(name, matrix(shape[1], shape[0]), turned(parameter))
+        else:
+            self.add(name, matrix(*shape) if len(shape) == 2 else vector(int(np.prod(shape))), whole(parameter))
+
+    def linear(self, name, module):
+        self.plain(name, module + ".weight", linear=True)
+        self.plain(name + ".bias", module + ".bias")
+
+    def outer(self):
+        n = self.names
+        self.plain("embed_tokens", n["embed_tokens"])
+        self.plain("embed_positions", n.get("embed_positions"))
+        if n["norm"]:
+            self.plain("norm", n["norm"])
+            self.plain("norm.bias", n["norm"].replace(".weight", ".bias"))
+        self.plain("lm_head", n["lm_head"])
+        self.plain("lm_head.bias", n["lm_head"].replace(".weight", ".bias"))
+
+    def attention(self, at):
+        n = self.names
+        if at + "self_attn.kv_b_proj.weight" in self.parameters:
+            return self.latent(at)
+        if "qkv" in n:
+            self.qkv(at)
+        else:
+            for row in "qkv":
+                self.plain(row + "_proj", at + n[row] + ".weight")
+            for row in "qkv":
+                self.plain(row + "_proj.bias", at + n[row] + ".bias")
+        self.plain("q_norm", at + n["q_norm"])
+        self.plain("k_norm", at + n["k_norm"])
+        self.linear("o_proj", at + n["o"])
+        self.plain("sinks", at + "self_attn.sinks")
+
+    def qkv(self, at):
+        heads = self.get("num_attention_heads", "n_head", "n_heads")
+        hidden = self.get("hidden_size", "n_embd", "d_model")
+        dim = self.get("head_dim", default=hidden // heads)
+        width = max(self.parameters[at + self.names["qkv"] + ".weight"].shape[0 if not self.names.get("conv1d") else 1], 1)
+        kv_heads = (width // dim - heads) // 2
+        layout = self.names.get("qkv_layout", "plain")
+        self.add("qkv_proj", matrix(width, hidden),
+                 joined_qkv(at + self.names["qkv"] + ".weight", heads, kv_heads, dim,
+                            "turned" if self.names.get("conv1d") else layout))
+        if at + self.names["qkv"] + ".bias" in self.parameters:
+            self.add("qkv_proj.bias", vector(width),
+                     joined_qkv(at + self.names["qkv"] + ".bias", heads, kv_heads, dim, layout))
+
+    def latent(self, at):
+        at += "self_attn."
+        for row, module in (("q_a_proj", "q_a_proj"), ("q_a_layernorm", "q_a_layernorm"), ("q_b_proj", "q_b_proj"),
+                            ("q_proj", "q_proj"), ("kv_a_proj", "kv_a_proj_with_mqa"), ("kv_a_layernorm", "kv_a_layernorm"),
+                            ("kv_b_proj", "kv_b_proj"), ("o_proj", "o_proj")):
+            self.linear(row, at + module)
+
+    def mlp(self, at):
+        n = self.names
+        if "gate_up" in n:
+            self.linear("gate_up_proj", at + n["gate_up"])
+        elif n.get("turned_experts") and at + n["gate"] + ".weight" in self.parameters:
+            self.halves(at + n["gate"], at + n["up"])
+        else:
+            self.linear("gate_proj", at + n["gate"])
+            self.linear("up_proj", at + n["up"])
+        self.linear("down_proj", at + n["down"])
+
+    def halves(self, gate, up):
+        """One row of ours, two parameters of theirs."""
+        ffn, hidden = self.parameters[gate + ".weight"].shape
+        self.add("gate_up_proj", matrix(2 * ffn, hidden),
+                 [(gate + ".weight", ..., lambda n: n[:, :ffn]), (up + ".weight", ..., lambda n: n[:, ffn:])])
+
+    def experts(self, at):
+        n, at_experts = self.names, at + self.names["experts"]
+        self.plain("router", at + n["router"])
+        self.plain("router.bias", at + n["router"].replace(".weight", ".bias"))
+        gate_up, down = at_experts + "gate_up_proj", at_experts + "down_proj"
+        if n.get("turned_experts"):
+            self.turned_experts(gate_up, down, n.get("interleaved_experts", False))
+        else:
+            copies, ffn2, hidden = self.parameters[gate_up].shape
+            ffn = ffn2 // 2
+            self.add("gate_proj", matrix(ffn, hidden, copies), [(gate_up, np.s_[:, :ffn], lambda x: x)])
+            self.add("up_proj", matrix(ffn, hidden, copies), [(gate_up, np.s_[:, ffn:], lambda x: x)])
+            self.add("down_proj", matrix(hidden, ffn, copies), whole(down))
+        self.shared(at)
+
+    def turned_experts(self, gate_up, down, interleaved):
+        copies, hidden, ffn2 = self.parameters[gate_up].shape
+        ffn = ffn2 // 2
+
+        def weave(x):  # rows of all gates, then of all ups
+            return np.stack([x[:, :ffn], x[:, ffn:]], axis=2).reshape(x.shape) if interleaved else x
+
+        self.add("gate_up_proj", matrix(ffn2, hidden, copies), [(gate_up, ..., lambda x: weave(x).swapaxes(1, 2))])
+        if gate_up + "_bias" in self.parameters:
+            self.add("gate_up_proj.bias", vector(ffn2, copies), [(gate_up + "_bias", ..., weave)])
+        self.add("down_proj", matrix(hidden, ffn, copies), turned(down))
+        if down + "_bias" in self.parameters:
+            self.add("down_proj.bias", vector(hidden, copies), whole(down + "_bias"))
+
+    def shared(self, at):
+        at_shared = at + self.names["shared"]
+        if at_shared + "gate_proj.weight" not in self.parameters:
+            return
+        if self.names.get("turned_experts"):
+            self.halves(at_shared + "gate_proj", at_shared + "up_proj")
+        else:
+            self.linear("gate_proj", at_shared + "gate_proj")
+            self.linear("up_proj", at_shared + "up_proj")
+        self.linear("down_proj", at_shared + "down_proj")
+        self.plain("shared_expert_gate", at + "mlp.shared_expert_gate.weight")
+
+    def layer(self, i):
+        at, n = self.names["layer"].format(i), self.names
+        for row, module in zip(NORM_ROWS, n["norms"]):
+            self.plain(row, at + module + ".weight")
+            self.plain(row + ".bias", at + module + ".bias")
+        self.attention(at)
+        if at + n["router"] in self.parameters:
+            self.experts(at)
+        else:
+            self.mlp(at)
+
+
+def rows_of(model, names, layers):
+    b = Builder(names, model.config, dict(model.named_parameters()))
+    b.outer()
+    for i in range(layers):
+        first = len(b.rows)
+        b.layer(i)
+        for row in b.rows[first:]:
+            row.name = f"layer {i} {row.name}"
+    return b.rows
+
+
+def start(row, numbers):
+    """First values: exec/weights.c spp_weight_initial."""
+    name, u = row.name.split()[-1], uniform(numbers)
+    if name == "embed_tokens":
+        return u
+    if row.shape[2] > 1 and name != "embed_positions":
+        return u * np.sqrt(3.0 / row.shape[2])
+    return 1.0 + 0.1 * u if "norm" in name and not name.endswith(".bias") else 0.1 * u
+
+
+class Placed:
+    """Where each parameter's elements are numbered, and the first values of all."""
+
+    def __init__(self, model, rows):
+        self.parameters, self.rows = dict(model.named_parameters()), rows
+        self.numbers = {k: np.full(p.shape, -1, np.int64) for k, p in self.parameters.items()}
+        self.firsts, at = [], 0
+        self.values = np.empty(sum(r.elements for r in rows))
+        for row in rows:
+            self.firsts.append(at)
+            numbers = np.arange(at, at + row.elements).reshape(row.shape)
+            for parameter, index, place in row.parts:
+                target = self.numbers[parameter][index]
+                self.numbers[parameter][index] = place(numbers).reshape(target.shape)
+            self.values[at:at + row.elements] = start(row, numbers.ravel()).astype(np.float32)
+            at += row.elements
+        missing = [k for k, n in self.numbers.items() if (n < 0).any()]
+        flat = np.concatenate([n.ravel() for n in self.numbers.values()])
+        assert not missing and len(np.unique(flat)) == at == len(flat), f"rows and parameters differ: {missing}"
+        with torch.no_grad():
+            for k, p in self.parameters.items():
+                p.copy_(torch.from_numpy(self.values[self.numbers[k]]))
+
+    def gather(self, tensor_of):
+        flat = np.zeros_like(self.values)
+        for k, p in self.parameters.items():
+            t = tensor_of(p)
+            if t is not None:
+                flat[self.numbers[k]] = t.detach().double().numpy()
+        return flat
+
+
+# --- training ---
+
+
+def documents_of(batch):
+    """(sequence of the step, first place in it, tokens) of each document: exec/batch.c pack."""
+    sequences, fill = [[]], 0
+    for length in batch["documents"] or [batch["tokens"]]:
+        if fill + length > batch["tokens"]:
+            sequences.append([])
+            fill = 0
+        sequences[-1].append((fill, length))
+        fill += length
+    return [(s, first, length) for s in range(batch["grad_accum"]) for first, length in sequences[s % len(sequences)]]
+
+
+def loss_of(model, batch, vocab):
+    total, count = 0, 0
+    for sequence, first, length in documents_of(batch):
+        number = sequence * batch["tokens"] + first + np.arange(length)
+        ids, targets = token(number, vocab), token(number + 1, vocab)
+        logits = model(input_ids=torch.from_numpy(ids)[None], use_cache=False).logits[0]
+        total = total + torch.nn.functional.cross_entropy(logits.double(), torch.from_numpy(targets), reduction="sum")
+        count += length
+    return total / count
+
+
+def summary(values, probes):
+    """Norm, and the products with vectors that count from each row's first element."""
+    sums = [float(values @ uniform(np.arange(len(values)) + (k + 1) * PROBE_STRIDE)) for k in range(probes)]
+    return [float(f"{x:.7g}") for x in [float(np.linalg.norm(values))] + sums]
+
+
+def record(case):
+    config = case["config"]
+    made = AutoConfig.for_model(config["model_type"], **{k: v for k, v in config.items() if k != "model_type"},
+                                **case.get("extra", {}))
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(made, attn_implementation="eager", experts_implementation="eager").double().eval()
+    layers = config.get("num_hidden_layers") or config.get("n_layer") or config.get("n_layers")
+    vocab = config["vocab_size"]
+    placed = Placed(model, rows_of(model, NAMES[case.get("names", "llama")], layers))
+    optimizer = torch.optim.AdamW(model.parameters(), **ADAMW)
+    losses, gradient = [], None
+    for _ in range(STEPS):
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(model, case["batch"], vocab)
+        loss.backward()
+        if gradient is None:
+            gradient = placed.gather(lambda p: p.grad)
+        optimizer.step()
+        losses.append(loss.item())
+    with torch.no_grad():
+        losses.append(loss_of(model, case["batch"], vocab).item())
+    moved = placed.gather(lambda p: p) - placed.values
+    rows = []
+    for row, first in zip(placed.rows, placed.firsts):
+        part = slice(first, first + row.elements)
+        rows.append([row.name, row.elements, *summary(gradient[part], PROBES), *summary(moved[part], 1)])
+    return dict(config, numerics={"class": type(model).__name__, **case["batch"],
+                                  "start": summary(placed.values, 1), "losses": [float(f"{x:.12g}") for x in losses],
+                                  "rows": rows})
+
+
+def text_of(document):
+    """One line for each row."""
+    n = dict(document["numerics"])
+    rows = ",\n".join("      " + json.dumps(r) for r in n.pop("rows"))
+    head = "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in document.items() if k != "numerics")
+    body = "".join(f"    {json.dumps(k)}: {json.dumps(v)},\n" for k, v in n.items())
+    return f'{{\n{head}  "numerics": {{\n{body}    "rows": [\n{rows}\n    ]\n  }}\n}}\n'
+
+
+def case(model_type, names="llama", batch=PACKED, extra=None, **config):
+    extra = dict({"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}, **(extra or {}))
+    return {"config": {"model_type": model_type, **config}, "names": names, "batch": batch, "extra": extra}
+
+
+EXPERTS = {"moe_intermediate_size": 24, "num_experts_per_tok": 2}
+DEEPSEEK = {**EXPERTS, "n_routed_experts": 4, "n_shared_experts": 2, "first_k_dense_replace": 1, "kv_lora_rank": 12,
+            "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 6, "n_group": 1, "topk_group": 1}
+LATENT = {k: v for k, v in SHAPE.items() if k not in ("head_dim", "num_key_value_heads")}
+
+CASES = {
+    "llama": case("llama", **SHAPE, **ROPE, **UNTIED, rms_norm_eps=1e-5),
+    "llama-biases": case("llama", batch=WHOLE, **SHAPE, **ROPE, **TIED, rms_norm_eps=1e-3, attention_bias=True, mlp_bias=True),
+    "mistral-window": case("mistral", **SHAPE, **ROPE, **UNTIED, rms_norm_eps=1e-5, sliding_window=5),
+    "qwen2": case("qwen2", **NO_HEAD_DIM, **ROPE, **TIED, rms_norm_eps=1e-6),
+    "qwen2-window": case("qwen2", **NO_HEAD_DIM, **ROPE, **UNTIED, rms_norm_eps=1e-6, use_sliding_window=True,
+                         sliding_window=5, max_window_layers=1),
+    "qwen2.5": case("qwen2", batch=WHOLE, **NO_HEAD_DIM, rope_theta=1000000.0, **UNTIED, rms_norm_eps=1e-6),
+    "qwen3": case("qwen3", **SHAPE, **ROPE, **TIED, rms_norm_eps=1e-6),
+    "qwen3-moe": case("qwen3_moe", **SHAPE, **ROPE, **UNTIED, **EXPERTS, rms_norm_eps=1e-6, num_experts=4, norm_topk_prob=True),
+    "qwen3-moe-defaults": case("qwen3_moe", batch=WHOLE, **SHAPE, **ROPE, **UNTIED, **EXPERTS, num_experts=4),
+    "mixtral": case("mixtral", **SHAPE, **ROPE, **UNTIED, num_local_experts=4, num_experts_per_tok=2),
+    "qwen2-moe": case("qwen2_moe", names="qwen2_moe", **NO_HEAD_DIM, **ROPE, **UNTIED, **EXPERTS, rms_norm_eps=1e-6,
+                      num_experts=4, shared_expert_intermediate_size=40, mlp_only_layers=[0], norm_topk_prob=False),
+}
+
+
+def main():
+    torch.set_num_threads(1)
+    for name in sys.argv[1:] or CASES:
+        text = text_of(record(CASES[name]))
+        with open(os.path.join(FOLDER, name + ".json"), "w", encoding="utf-8") as f:
+            f.write(text)
+        print(f"{name}: {len(text)} bytes")
+
+
+if __name__ == "__main__":
+    main()
