@@ -269,5 +269,6 @@ float spp_weight_initial(const struct spp_weight *weight, int64_t number) {
   double u = uniform(number);
   if (weight->role == SPP_ROLE_EMBEDDING) return (float)u;
   if (weight->linear) return (float)(u * sqrt(3.0 / (double)weight->cols));
-  return (float)(strstr(weight->name, "norm") ? 1.0 + 0.1 * u : 0.1 * u);
+  bool scale = strstr(weight->name, "norm") && !strstr(weight->name, ".bias");
+  return (float)(scale ? 1.0 + 0.1 * u : 0.1 * u);
 }

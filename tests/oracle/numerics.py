@@ -50,7 +50,6 @@ PROBES, PROBE_STRIDE = 2, 1 << 40
 SHAPE = {"hidden_size": 40, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
          "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 72, "max_position_embeddings": 64}
 NO_HEAD_DIM = {k: v for k, v in dict(SHAPE, hidden_size=32).items() if k != "head_dim"}
-MHA = {k: v for k, v in NO_HEAD_DIM.items() if k != "num_key_value_heads"}
 ROPE = {"rope_theta": 500.0}
 UNTIED, TIED = {"tie_word_embeddings": False}, {"tie_word_embeddings": True}
 PACKED = {"tokens": 24, "documents": [9, 4, 11, 6, 13], "grad_accum": 2}
@@ -150,6 +149,8 @@ NAMES = {
     "falcon-40b": dict(FALCON, norms=["ln_attn", "ln_mlp"], qkv_layout="groups"),
     "phi": dict(LLAMA, norm="model.final_layernorm.weight", norms=["input_layernorm"], o="self_attn.dense", up="mlp.fc1",
                 down="mlp.fc2"),
+    "joined": dict(LLAMA, joins_qkv=True),
+    "granitemoe": dict(LLAMA, router="block_sparse_moe.router.weight", experts="block_sparse_moe.experts."),
     "starcoder2": dict(LLAMA, up="mlp.c_fc", down="mlp.c_proj"),
     "cohere": dict(LLAMA, norms=["input_layernorm"]),
     "gemma2": GEMMA2, "gemma3_text": GEMMA2,
@@ -209,7 +210,9 @@ class Builder:
         n = self.names
         if at + "self_attn.kv_b_proj.weight" in self.parameters:
             return self.latent(at)
-        if "qkv" in n:
+        if n.get("joins_qkv"):
+            self.joined(at)
+        elif "qkv" in n:
             self.qkv(at)
         else:
             for row in "qkv":
@@ -220,6 +223,18 @@ class Builder:
         self.plain("k_norm", at + n["k_norm"])
         self.linear("o_proj", at + n["o"])
         self.plain("sinks", at + "self_attn.sinks")
+
+    def joined(self, at):
+        """A row that joins q, k and v, of parameters that do not."""
+        names = [at + self.names[x] for x in "qkv"]
+        for row, suffix in (("qkv_proj", ".weight"), ("qkv_proj.bias", ".bias")):
+            if names[0] + suffix not in self.parameters:
+                continue
+            shapes = [self.parameters[name + suffix].shape for name in names]
+            ends = np.cumsum([shape[0] for shape in shapes])
+            shape = matrix(int(ends[-1]), shapes[0][1]) if len(shapes[0]) == 2 else vector(int(ends[-1]))
+            self.add(row, shape, [(name + suffix, ..., lambda n, a=end - part[0], b=end: n[:, a:b])
+                                  for name, end, part in zip(names, ends, shapes)])
 
     def qkv(self, at):
         heads = self.get("num_attention_heads", "n_head", "n_heads")
@@ -319,13 +334,13 @@ def rows_of(model, names, layers):
         first = len(b.rows)
         b.layer(i)
         for row in b.rows[first:]:
-            row.name = f"layer {i} {row.name}"
+            row.name = f"{i}.{row.name}"
     return b.rows
 
 
 def start(row, numbers):
     """First values: exec/weights.c spp_weight_initial."""
-    name, u = row.name.split()[-1], uniform(numbers)
+    name, u = row.name, uniform(numbers)
     if name == "embed_tokens":
         return u
     if row.shape[2] > 1 and name != "embed_positions":
@@ -394,18 +409,18 @@ def loss_of(model, batch, vocab):
 def summary(values, probes):
     """Norm, and the products with vectors that count from each row's first element."""
     sums = [float(values @ uniform(np.arange(len(values)) + (k + 1) * PROBE_STRIDE)) for k in range(probes)]
-    return [float(f"{x:.7g}") for x in [float(np.linalg.norm(values))] + sums]
+    return [float(f"{x:.5g}") for x in [float(np.linalg.norm(values))] + sums]
 
 
 def record(case):
     config = case["config"]
-    made = AutoConfig.for_model(config["model_type"], **{k: v for k, v in config.items() if k != "model_type"},
-                                **case.get("extra", {}))
+    given = dict({k: v for k, v in config.items() if k != "model_type"}, **case["extra"])
+    made = AutoConfig.for_model(case["of"] or config["model_type"], **given)
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(made, attn_implementation="eager", experts_implementation="eager").double().eval()
-    layers = config.get("num_hidden_layers") or config.get("n_layer") or config.get("n_layers")
+    layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in config)
     vocab = config["vocab_size"]
-    placed = Placed(model, rows_of(model, NAMES[case.get("names", "llama")], layers))
+    placed = Placed(model, rows_of(model, NAMES[case["names"]], layers))
     optimizer = torch.optim.AdamW(model.parameters(), **ADAMW)
     losses, gradient = [], None
     for _ in range(STEPS):
@@ -424,43 +439,128 @@ def record(case):
         part = slice(first, first + row.elements)
         rows.append([row.name, row.elements, *summary(gradient[part], PROBES), *summary(moved[part], 1)])
     return dict(config, numerics={"class": type(model).__name__, **case["batch"],
-                                  "start": summary(placed.values, 1), "losses": [float(f"{x:.12g}") for x in losses],
+                                  "start": summary(placed.values, 1), "losses": [float(f"{x:.9g}") for x in losses],
                                   "rows": rows})
 
 
 def text_of(document):
     """One line for each row."""
     n = dict(document["numerics"])
-    rows = ",\n".join("      " + json.dumps(r) for r in n.pop("rows"))
+    rows = ",\n".join(json.dumps(r, separators=(",", ":")) for r in n.pop("rows"))
     head = "".join(f"  {json.dumps(k)}: {json.dumps(v)},\n" for k, v in document.items() if k != "numerics")
     body = "".join(f"    {json.dumps(k)}: {json.dumps(v)},\n" for k, v in n.items())
-    return f'{{\n{head}  "numerics": {{\n{body}    "rows": [\n{rows}\n    ]\n  }}\n}}\n'
+    return f'{{\n{head}  "numerics": {{\n{body}    "rows": [\n{rows}]\n  }}\n}}\n'
 
 
-def case(model_type, names="llama", batch=PACKED, extra=None, **config):
+def case(model_type, names="llama", batch=PACKED, of=None, extra=None, **config):
+    """`of`: the class's model type where it is not the config's own; `extra`: for the class alone."""
     extra = dict({"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}, **(extra or {}))
-    return {"config": {"model_type": model_type, **config}, "names": names, "batch": batch, "extra": extra}
+    return {"config": {"model_type": model_type, **config}, "names": names, "batch": batch, "of": of, "extra": extra}
 
 
 EXPERTS = {"moe_intermediate_size": 24, "num_experts_per_tok": 2}
-DEEPSEEK = {**EXPERTS, "n_routed_experts": 4, "n_shared_experts": 2, "first_k_dense_replace": 1, "kv_lora_rank": 12,
-            "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 6, "n_group": 1, "topk_group": 1}
-LATENT = {k: v for k, v in SHAPE.items() if k not in ("head_dim", "num_key_value_heads")}
+GROUPED = {**EXPERTS, "n_routed_experts": 4, "n_shared_experts": 2, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1}
+LATENT = {"kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16}
+NO_KV_HEADS = {k: v for k, v in NO_HEAD_DIM.items() if k != "num_key_value_heads"}
+WIDE_MHA = dict(NO_KV_HEADS, hidden_size=64)  # 16 a head
+WIDE = dict(WIDE_MHA, num_key_value_heads=2)
+GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 72}
+RMS5, RMS6, LN = {"rms_norm_eps": 1e-5}, {"rms_norm_eps": 1e-6}, {"layer_norm_eps": 1e-5}
 
 CASES = {
-    "llama": case("llama", **SHAPE, **ROPE, **UNTIED, rms_norm_eps=1e-5),
+    # Llama and what is built like it
+    "llama": case("llama", **SHAPE, **ROPE, **UNTIED, **RMS5),
     "llama-biases": case("llama", batch=WHOLE, **SHAPE, **ROPE, **TIED, rms_norm_eps=1e-3, attention_bias=True, mlp_bias=True),
-    "mistral-window": case("mistral", **SHAPE, **ROPE, **UNTIED, rms_norm_eps=1e-5, sliding_window=5),
-    "qwen2": case("qwen2", **NO_HEAD_DIM, **ROPE, **TIED, rms_norm_eps=1e-6),
-    "qwen2-window": case("qwen2", **NO_HEAD_DIM, **ROPE, **UNTIED, rms_norm_eps=1e-6, use_sliding_window=True,
-                         sliding_window=5, max_window_layers=1),
-    "qwen2.5": case("qwen2", batch=WHOLE, **NO_HEAD_DIM, rope_theta=1000000.0, **UNTIED, rms_norm_eps=1e-6),
-    "qwen3": case("qwen3", **SHAPE, **ROPE, **TIED, rms_norm_eps=1e-6),
-    "qwen3-moe": case("qwen3_moe", **SHAPE, **ROPE, **UNTIED, **EXPERTS, rms_norm_eps=1e-6, num_experts=4, norm_topk_prob=True),
+    "llama3.1": case("llama", batch=WHOLE, **SHAPE, rope_theta=500.0, **UNTIED, **RMS5, rope_scaling={
+        "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 24}),
+    "mistral-window": case("mistral", **SHAPE, **ROPE, **UNTIED, **RMS5, sliding_window=5),
+    "qwen2": case("qwen2", **NO_HEAD_DIM, **ROPE, **TIED, **RMS6),
+    "qwen2-window": case("qwen2", **NO_HEAD_DIM, **ROPE, **UNTIED, **RMS6, use_sliding_window=True, sliding_window=5,
+                         max_window_layers=1),
+    "qwen2.5": case("qwen2", batch=WHOLE, **NO_HEAD_DIM, rope_theta=1000000.0, **UNTIED, **RMS6),
+    "qwen3": case("qwen3", **SHAPE, **ROPE, **TIED, **RMS6),
+    "phi3": case("phi3", names="phi3", **WIDE, **ROPE, **UNTIED, **RMS5, sliding_window=5),
+    "granite": case("granite", **NO_HEAD_DIM, **ROPE, **TIED, **RMS5, attention_multiplier=0.25, embedding_multiplier=3.0,
+                    residual_multiplier=0.5, logits_scaling=2.0),
+    "smollm3": case("smollm3", **dict(WIDE, num_hidden_layers=4), **ROPE, **TIED, **RMS6, no_rope_layer_interval=4),
+    "seed-oss": case("seed_oss", **SHAPE, **ROPE, **UNTIED, **RMS6, attention_bias=True, attention_out_bias=True),
+    "ernie4.5": case("ernie4_5", **SHAPE, **ROPE, **TIED, **RMS5, use_bias=True),
+    "exaone4": case("exaone4", **dict(SHAPE, num_hidden_layers=4), **ROPE, **UNTIED, **RMS5, sliding_window=5,
+                    sliding_window_pattern=4, names="olmo2"),
+    # stand-ins for remote code that computes what these classes do
+    "internlm": case("internlm", of="llama", batch=WHOLE, **NO_KV_HEADS, **ROPE, **UNTIED, **RMS6, bias=True,
+                     extra={"attention_bias": True}),
+    "internlm2": case("internlm2", of="llama", names="joined", **NO_HEAD_DIM, **ROPE, **UNTIED, **RMS5, bias=False),
+    "baichuan-7b": case("baichuan", of="llama", names="joined", batch=WHOLE, **NO_KV_HEADS, **UNTIED, **RMS6),
+    "qwen": case("qwen", of="qwen2", names="joined", **dict(NO_KV_HEADS, intermediate_size=96), rotary_emb_base=500.0, **UNTIED,
+                 layer_norm_epsilon=1e-6, no_bias=True, extra={"num_key_value_heads": 4, "intermediate_size": 48, "rope_theta": 500.0, "rms_norm_eps": 1e-6}),
+    # mixtures of experts
+    "qwen3-moe": case("qwen3_moe", **SHAPE, **ROPE, **UNTIED, **EXPERTS, **RMS6, num_experts=4, norm_topk_prob=True),
     "qwen3-moe-defaults": case("qwen3_moe", batch=WHOLE, **SHAPE, **ROPE, **UNTIED, **EXPERTS, num_experts=4),
-    "mixtral": case("mixtral", **SHAPE, **ROPE, **UNTIED, num_local_experts=4, num_experts_per_tok=2),
-    "qwen2-moe": case("qwen2_moe", names="qwen2_moe", **NO_HEAD_DIM, **ROPE, **UNTIED, **EXPERTS, rms_norm_eps=1e-6,
-                      num_experts=4, shared_expert_intermediate_size=40, mlp_only_layers=[0], norm_topk_prob=False),
+    "mixtral": case("mixtral", **SHAPE, **ROPE, **UNTIED, **RMS5, num_local_experts=4, num_experts_per_tok=2),
+    "qwen2-moe": case("qwen2_moe", names="qwen2_moe", **NO_HEAD_DIM, **ROPE, **UNTIED, **EXPERTS, **RMS6, num_experts=4,
+                      shared_expert_intermediate_size=40, mlp_only_layers=[0], norm_topk_prob=False),
+    "granite-moe": case("granitemoe", names="granitemoe", **NO_HEAD_DIM, **ROPE, **TIED, **RMS6, num_local_experts=4,
+                        num_experts_per_tok=2, attention_multiplier=0.25, embedding_multiplier=3.0, residual_multiplier=0.5,
+                        logits_scaling=2.0),
+    "glm4-moe": case("glm4_moe", **SHAPE, **ROPE, **UNTIED, **RMS5, **GROUPED, attention_bias=True, use_qk_norm=True,
+                     partial_rotary_factor=0.5, norm_topk_prob=True, routed_scaling_factor=2.5),
+    "olmoe": case("olmoe", **NO_HEAD_DIM, **ROPE, **UNTIED, **RMS5, num_experts=4, num_experts_per_tok=2),
+    "minimax-m2": case("minimax_m2", **SHAPE, **ROPE, **UNTIED, **RMS6, num_local_experts=4, num_experts_per_tok=2, rotary_dim=8),
+    "gpt-oss": case("gpt_oss", names="gpt_oss", **SHAPE, **ROPE, **UNTIED, **RMS5, num_local_experts=4, num_experts_per_tok=2,
+                    sliding_window=5, rope_scaling={"rope_type": "default"}),
+    "llama4": case("llama4_text", names="llama4_text", **dict(SHAPE, num_hidden_layers=4), **ROPE, **UNTIED, **RMS5,
+                   intermediate_size_mlp=56, num_local_experts=4, num_experts_per_tok=1, interleave_moe_layer_step=2,
+                   attention_chunk_size=5, no_rope_layer_interval=4, use_qk_norm=False),
+    "deepseek-v2": case("deepseek_v2", **NO_KV_HEADS, **ROPE, **UNTIED, **RMS6, **GROUPED, **LATENT, q_lora_rank=None,
+                        topk_method="greedy", routed_scaling_factor=1.0),
+    "deepseek-v3": case("deepseek_v3", **NO_KV_HEADS, **ROPE, **UNTIED, **RMS6, **GROUPED, **LATENT, q_lora_rank=24,
+                        scoring_func="sigmoid", topk_method="noaux_tc", norm_topk_prob=True, routed_scaling_factor=2.5,
+                        num_nextn_predict_layers=0, extra={"num_key_value_heads": 4}),
+    # other blocks
+    "gpt2": case("gpt2", names="gpt2", **GPT, n_positions=64, activation_function="gelu_new", layer_norm_epsilon=1e-5),
+    "gpt-bigcode": case("gpt_bigcode", names="gpt_bigcode", **GPT, n_positions=64, activation_function="gelu_pytorch_tanh",
+                        layer_norm_epsilon=1e-5, multi_query=True),
+    "opt": case("opt", names="opt", hidden_size=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4, vocab_size=72,
+                max_position_embeddings=64, word_embed_proj_dim=32, activation_function="relu", do_layer_norm_before=True, **TIED),
+    "pythia": case("gpt_neox", names="gpt_neox", **WIDE_MHA, **UNTIED, **LN, rotary_emb_base=500, rotary_pct=0.25,
+                   hidden_act="gelu", use_parallel_residual=True),
+    "gpt-neox-serial": case("gpt_neox", names="gpt_neox", batch=WHOLE, **WIDE_MHA, **UNTIED, **LN, rotary_emb_base=500,
+                            rotary_pct=1.0, hidden_act="gelu", use_parallel_residual=False),
+    "gpt-j": case("gptj", names="gptj", n_embd=64, n_layer=2, n_head=4, vocab_size=72, n_positions=64, rotary_dim=8,
+                  activation_function="gelu_new", layer_norm_epsilon=1e-5, **UNTIED),
+    "falcon-7b": case("falcon", names="falcon-7b", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=72,
+                      layer_norm_epsilon=1e-5, multi_query=True, parallel_attn=True, bias=False, alibi=False),
+    "falcon-40b": case("falcon", names="falcon-40b", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2,
+                       vocab_size=72, layer_norm_epsilon=1e-5, new_decoder_architecture=True, bias=False, alibi=False),
+    "falcon-rw": case("falcon", names="falcon-rw", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=72,
+                      layer_norm_epsilon=1e-5, multi_query=False, parallel_attn=False, bias=True, alibi=True),
+    "phi": case("phi", names="phi", **WIDE, **ROPE, **UNTIED, **LN, partial_rotary_factor=0.5, hidden_act="gelu_new"),
+    "stablelm": case("stablelm", **WIDE, **ROPE, **UNTIED, **LN, partial_rotary_factor=0.25, use_qkv_bias=True),
+    "starcoder2": case("starcoder2", names="starcoder2", **WIDE, **ROPE, **TIED, norm_epsilon=1e-5, sliding_window=5,
+                       hidden_act="gelu_pytorch_tanh", use_bias=True),
+    "nemotron": case("nemotron", **SHAPE, **ROPE, **UNTIED, norm_eps=1e-5, partial_rotary_factor=0.5,
+                     hidden_act="relu2"),
+    "command-r": case("cohere", names="cohere", **WIDE, **ROPE, **TIED, **LN, logit_scale=0.0625),
+    "command-r-plus": case("cohere", names="cohere", batch=WHOLE, **WIDE, **ROPE, **TIED, **LN, logit_scale=0.0625,
+                           use_qk_norm=True),
+    "command-r7b": case("cohere2", names="cohere", **dict(SHAPE, num_hidden_layers=4), **ROPE, **TIED, **LN, logit_scale=0.25,
+                        sliding_window=5, sliding_window_pattern=4),
+    "gemma": case("gemma", **SHAPE, **ROPE, **TIED, **RMS6, hidden_act="gelu_pytorch_tanh"),
+    "gemma2": case("gemma2", names="gemma2", **SHAPE, **ROPE, **TIED, **RMS6, hidden_activation="gelu_pytorch_tanh",
+                   query_pre_attn_scalar=24, attn_logit_softcapping=2.0, final_logit_softcapping=3.0, sliding_window=5),
+    "gemma3": case("gemma3_text", names="gemma2", **SHAPE, **TIED, **RMS6, hidden_activation="gelu_pytorch_tanh",
+                   query_pre_attn_scalar=24, sliding_window=5, sliding_window_pattern=2, rope_theta=5000.0,
+                   rope_local_base_freq=500.0),
+    "glm4-9b": case("glm", names="glm", **SHAPE, **ROPE, **UNTIED, rms_norm_eps=1.5625e-7, partial_rotary_factor=0.5,
+                    attention_bias=True),
+    "glm4-0414": case("glm4", names="glm4", **SHAPE, **ROPE, **UNTIED, **RMS5, partial_rotary_factor=0.5, attention_bias=False),
+    "olmo": case("olmo", names="olmo", **WIDE, **ROPE, **UNTIED),
+    "olmo2": case("olmo2", names="olmo2", **WIDE, **ROPE, **UNTIED, **RMS6),
+    "olmo3": case("olmo3", names="olmo2", **dict(WIDE, num_hidden_layers=4), **ROPE, **UNTIED, **RMS6, sliding_window=5),
+    "mpt": case("mpt", names="mpt", d_model=64, n_heads=4, n_layers=2, expansion_ratio=4, vocab_size=72, max_seq_len=64,
+                no_bias=True, attn_config={"alibi": True}),
 }
 
 
