@@ -63,13 +63,12 @@ enum spp_status spp_batch_open(struct spp_engine *e) {
   SPP_TRY(take(e, sizeof(int64_t), &data[0]));
   for (int i = 1; i < 5; i++)
     SPP_TRY(take(e, sizeof(int32_t), &data[i]));
-  *b = (struct spp_batch){.positions = data[0],
-                          .ids = data[1],
-                          .targets = data[2],
-                          .token_weights = data[3],
-                          .losses = data[4]};
-  SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->cos));
-  SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->sin));
+  *b = (struct spp_batch){
+      .positions = data[0], .ids = data[1], .targets = data[2], .token_weights = data[3], .losses = data[4]};
+  if (e->arch->learned_positions == 0) {
+    SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->cos));
+    SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->sin));
+  }
   SPP_TRY(pack(e));
   for (int64_t q = 0; q < e->g->sequences * e->g->m * e->g->dp; q++)
     e->packs.step_tokens += sequence_tokens(e, q);
@@ -120,5 +119,6 @@ void spp_batch_fill(struct spp_engine *e, int64_t micro_batch) {
     b->targets[t] = real ? token(e, number + 1) : -1;
     b->token_weights[t] = real ? 1.0F / (float)e->packs.step_tokens : 0.0F;
   }
-  spp_rope_table(g->tokens, e->arch->head_dim, b->positions, e->arch->rope_theta, e->cos, e->sin);
+  if (e->cos)
+    spp_rope_table(g->tokens, e->arch->head_dim, b->positions, e->arch->rope_theta, e->cos, e->sin);
 }

@@ -211,8 +211,8 @@ static void run_memory_once(const struct bench *b) {
     break;
   case SPP_MEMORY_NORM: norm(b, ops); break;
   case SPP_MEMORY_ACTIVATION:
-    ops->swiglu_forward(n, SPP_STORE_F32, b->data[0], b->data[1], b->data[2]);
-    ops->swiglu_backward(n, SPP_STORE_F32, b->data[0], b->data[1], b->data[2], b->data[3], b->data[4]);
+    ops->glu_forward(SPP_SILU, n, SPP_STORE_F32, b->data[0], b->data[1], b->data[2]);
+    ops->glu_backward(SPP_SILU, n, SPP_STORE_F32, b->data[0], b->data[1], b->data[2], b->data[3], b->data[4]);
     break;
   case SPP_MEMORY_EAGER: embedding(b, ops); break;
   case SPP_MEMORY_PERMUTE: permute(b); break;

@@ -1,8 +1,8 @@
 /* What stands before and behind the layers: embedding; final norm, head and loss (vocabulary cut over the
- * tensor- parallel group: NVIDIA/Megatron-LM megatron/core/tensor_parallel/cross_entropy.py). */
+ * tensor-parallel group: NVIDIA/Megatron-LM megatron/core/tensor_parallel/cross_entropy.py). */
 #include <string.h>
 
-#include "exec/engine.h"
+#include "exec/layer_work.h"
 #include "exec/try.h"
 #include "kernels/cross_entropy.h"
 
@@ -17,6 +17,48 @@ static struct spp_embedding lookup(const struct spp_engine *e, const struct spp_
                                 .table = spp_use_weight(use, SPP_SLOT_EMBEDDING)};
 }
 
+/* The row of a learned table of positions that a token reads. */
+static const void *position_row(const struct spp_engine *e, const struct spp_unit_use *use, int64_t token) {
+  int64_t row = e->batch.positions[token] + e->arch->first_position;
+  return spp_at_const(spp_use_weight(use, SPP_SLOT_POSITIONS), e->store, row * e->arch->hidden);
+}
+
+/* First of the tokens of a rank's stream among those of its tensor-parallel group. */
+static int64_t stream_first(const struct spp_engine *e) {
+  bool cut = e->plan->layout.megatron_sp && e->g->tp > 1;
+  return cut ? e->groups.tp_rank * e->g->stream_tokens : 0;
+}
+
+static enum spp_status add_positions(struct spp_engine *e, void *x) {
+  int64_t unit = e->weights.position_unit, width = e->arch->hidden, first = stream_first(e);
+  struct spp_unit_use use;
+  if (unit < 0) return SPP_OK;
+  SPP_TRY(spp_states_use(e, unit, SPP_PASS_FORWARD, &use));
+  for (int64_t t = 0; t < e->g->stream_tokens; t++) {
+    void *row = spp_engine_at(e, x, t * width);
+    e->rank->kernels->ops->add(width, e->store, row, position_row(e, &use, first + t), row);
+  }
+  return spp_states_done(e, unit, &use);
+}
+
+/* Every rank of a tensor-parallel group has all of its tokens here: their sums are whole. */
+static enum spp_status positions_back(struct spp_engine *e, const void *dy) {
+  int64_t unit = e->weights.position_unit, width = e->arch->hidden;
+  struct spp_unit_use use;
+  if (unit < 0) return SPP_OK;
+  SPP_TRY(spp_states_use(e, unit, SPP_PASS_BACKWARD, &use));
+  for (int64_t t = 0; t < e->g->tokens; t++) {
+    float *sum =
+        spp_use_grad(&use, SPP_SLOT_POSITIONS) + (e->batch.positions[t] + e->arch->first_position) * width;
+    e->rank->kernels->ops->accumulate(width, 1.0F, spp_at_const(dy, e->store, t * width), e->store, sum);
+  }
+  return spp_states_done(e, unit, &use);
+}
+
+static void scale(const struct spp_engine *e, double factor, void *x, int64_t elements) {
+  if (factor != 1) e->rank->kernels->ops->scale(elements, (float)factor, x, e->store);
+}
+
 enum spp_status spp_embedding_forward(struct spp_engine *e, void **x) {
   struct spp_unit_use use;
   e->rank->heap.moment = SPP_MOMENT_FORWARD;
@@ -26,24 +68,34 @@ enum spp_status spp_embedding_forward(struct spp_engine *e, void **x) {
   call.out = *x;
   e->rank->kernels->ops->embedding_forward(&call);
   SPP_TRY(spp_stream_reduce(e, (struct spp_label){"embedding output", SPP_PASS_FORWARD}, x));
+  SPP_TRY(spp_states_done(e, 0, &use));
+  scale(e, e->arch->embedding_scale, *x, spp_stream_elements(e));
+  return add_positions(e, *x);
+}
+
+static enum spp_status table_back(struct spp_engine *e, const void *dy) {
+  struct spp_unit_use use;
+  SPP_TRY(spp_states_use(e, 0, SPP_PASS_BACKWARD, &use));
+  struct spp_embedding call = lookup(e, &use);
+  call.dout = dy;
+  call.dtable = spp_use_grad(&use, SPP_SLOT_EMBEDDING);
+  e->rank->kernels->ops->embedding_backward(&call);
   return spp_states_done(e, 0, &use);
 }
 
+/* The table's factor last: positions are added behind it. */
 enum spp_status spp_embedding_backward(struct spp_engine *e, void *dy) {
-  struct spp_unit_use use;
+  const struct spp_label label = {"embedding output", SPP_PASS_BACKWARD};
   const void *whole;
   void *gathered;
   e->rank->heap.moment = SPP_MOMENT_BACKWARD_VISION; /* the last of backward, as the model has it */
-  SPP_TRY(spp_states_use(e, 0, SPP_PASS_BACKWARD, &use));
-  SPP_TRY(
-      spp_stream_gather(e, (struct spp_label){"embedding output", SPP_PASS_BACKWARD}, dy, &whole, &gathered));
-  struct spp_embedding call = lookup(e, &use);
-  call.dout = whole;
-  call.dtable = spp_use_grad(&use, SPP_SLOT_EMBEDDING);
-  e->rank->kernels->ops->embedding_backward(&call);
+  SPP_TRY(spp_stream_gather(e, label, dy, &whole, &gathered));
+  SPP_TRY(positions_back(e, whole));
+  scale(e, e->arch->embedding_scale, gathered ? gathered : dy, e->g->tokens * e->arch->hidden);
+  SPP_TRY(table_back(e, whole));
   spp_heap_free(&e->rank->heap, gathered);
   spp_heap_free(&e->rank->heap, dy);
-  return spp_states_done(e, 0, &use);
+  return SPP_OK;
 }
 
 /* The head at work; a tied one lies in a unit of its own or in the embedding's. */
@@ -53,7 +105,7 @@ struct head {
   bool apart; /* from the final norm's unit */
   struct spp_unit_use use, head_use;
   void *norm_input, *normed, *logits;
-  float *rstd, *max, *sum, *target;
+  float *stats, *max, *sum, *target;
 };
 
 static const void *head_weight(const struct head *h) {
@@ -82,26 +134,30 @@ static enum spp_status head_done(struct head *h) {
   return h->apart ? spp_states_done(h->e, h->e->weights.head_unit, &h->head_use) : SPP_OK;
 }
 
-static struct spp_rmsnorm norm_of(const struct head *h) {
-  return (struct spp_rmsnorm){.rows = h->e->g->stream_tokens,
-                              .width = h->e->arch->hidden,
-                              .eps = (float)h->e->arch->norm_eps,
-                              .storage = h->e->store,
-                              .x = h->norm_input,
-                              .weight = spp_use_weight(&h->use, SPP_SLOT_FINAL_NORM),
-                              .rstd = h->rstd};
+static struct spp_layer_work work_of(const struct head *h, enum spp_pass pass) {
+  return spp_layer_work_of(h->e, &h->use, pass, NULL);
 }
 
 static enum spp_status final_norm(struct head *h) {
   struct spp_engine *e = h->e;
+  const struct spp_layer_work w = work_of(h, SPP_PASS_FORWARD);
   const enum spp_part part = SPP_PART_ACTIVATIONS;
   SPP_TRY(spp_heap_rename(&e->rank->heap, h->norm_input, part, "final norm: input", e->rank->diag));
-  SPP_TRY(spp_engine_floats(e, part, "final norm: statistics", e->g->stream_tokens, &h->rstd));
+  SPP_TRY(spp_engine_floats(e, part, "final norm: statistics", spp_stream_norm_stats(e), &h->stats));
   SPP_TRY(spp_engine_block(e, part, "final norm: output", spp_stream_elements(e), &h->normed));
-  struct spp_rmsnorm call = norm_of(h);
-  call.y = h->normed;
-  e->rank->kernels->ops->rmsnorm_forward(&call);
+  spp_stream_norm(&w, SPP_SLOT_FINAL_NORM, h->norm_input, h->normed, h->stats);
   return SPP_OK;
+}
+
+/* Bias, factor and soft cap. */
+static void finish_logits(const struct head *h) {
+  const struct spp_engine *e = h->e;
+  const struct spp_layer_work w = work_of(h, SPP_PASS_FORWARD);
+  int64_t elements = e->g->tokens * h->held->rows;
+  spp_layer_add_bias(&w, SPP_SLOT_HEAD_BIAS, e->g->tokens, h->held->rows, h->logits);
+  scale(e, e->arch->logit_scale, h->logits, elements);
+  if (e->arch->logit_softcap > 0)
+    w.ops->softcap(elements, (float)e->arch->logit_softcap, h->logits, e->store);
 }
 
 static enum spp_status make_logits(struct head *h) {
@@ -113,6 +169,7 @@ static enum spp_status make_logits(struct head *h) {
   SPP_TRY(spp_linear_forward(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, spp_linear_in(e->store),
                              x, head_weight(h), h->logits));
   spp_heap_free(&e->rank->heap, gathered);
+  finish_logits(h);
   return SPP_OK;
 }
 
@@ -129,7 +186,8 @@ static struct spp_cross_entropy entropy_of(const struct head *h) {
                                     .sum = h->sum,
                                     .target_logit = h->target,
                                     .grad = e->batch.token_weights,
-                                    .dlogits = h->logits};
+                                    .dlogits = h->logits,
+                                    .softcap = (float)e->arch->logit_softcap};
 }
 
 /* Maximum, sum of exponentials and target logit of each token, over the whole vocabulary. */
@@ -165,12 +223,24 @@ static enum spp_status loss(struct head *h) {
   return SPP_OK;
 }
 
+/* Up to the product; the loss has gone through the soft cap. */
+static void finish_back(const struct head *h) {
+  const struct spp_engine *e = h->e;
+  int64_t width = h->held->rows;
+  scale(e, e->arch->logit_scale, h->logits, e->g->tokens * width);
+  if (!spp_use_has(&h->use, SPP_SLOT_HEAD_BIAS)) return;
+  for (int64_t t = 0; t < e->g->tokens; t++)
+    e->rank->kernels->ops->accumulate(width, 1.0F, spp_engine_at(e, h->logits, t * width), e->store,
+                                      spp_use_grad(&h->use, SPP_SLOT_HEAD_BIAS));
+}
+
 /* Gradient of the head and of its input. */
 static enum spp_status head_back(struct head *h, void **dx) {
   struct spp_engine *e = h->e;
   const struct spp_label label = {"head input", SPP_PASS_BACKWARD};
   const void *x;
   void *gathered;
+  finish_back(h);
   SPP_TRY(spp_stream_gather(e, label, h->normed, &x, &gathered));
   SPP_TRY(spp_linear_weight(e->rank, e->g->tokens, e->arch->hidden, h->held->rows, spp_linear_in(e->store),
                             h->logits, x, head_grad(h)));
@@ -185,12 +255,10 @@ static enum spp_status head_back(struct head *h, void **dx) {
 }
 
 static void norm_back(struct head *h, void *dx) {
-  struct spp_rmsnorm call = norm_of(h);
-  call.dy = call.dx = dx;
-  call.dweight = spp_use_grad(&h->use, SPP_SLOT_FINAL_NORM);
-  h->e->rank->kernels->ops->rmsnorm_backward(&call);
+  const struct spp_layer_work w = work_of(h, SPP_PASS_BACKWARD);
+  spp_stream_norm_grad(&w, SPP_SLOT_FINAL_NORM, h->norm_input, h->stats, dx);
   spp_heap_free(&h->e->rank->heap, h->norm_input);
-  spp_heap_free(&h->e->rank->heap, h->rstd);
+  spp_heap_free(&h->e->rank->heap, h->stats);
 }
 
 enum spp_status spp_head_train(struct spp_engine *e, void **x) {

@@ -32,6 +32,10 @@ static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) 
     return refuse(diag, "shared experts under tensor parallelism", "use --tp 1");
   if (a->experts > 0 && spp_engine_drops(e, SPP_RC_MLP))
     return refuse(diag, "selective recompute of experts", "choose from core_attn, layernorm");
+  if (a->learned_positions > 0 && e->g->padded_tokens > a->learned_positions - a->first_position)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--seq", "shorten the sequence",
+                        "the model's table has %lld positions",
+                        (long long)(a->learned_positions - a->first_position));
   if (e->plan->job.documents.count > 0 && !e->plan->job.packing)
     return refuse(diag, "documents that are not packed", "leave --no-packing out");
   return SPP_OK;

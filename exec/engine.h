@@ -40,16 +40,25 @@ struct spp_engine_states {
   float *grads, *first_moment, *second_moment;
 };
 
+/* At the ends of attention or of the MLP, [stream][hidden], where norms stand there. */
+struct spp_branch_kept {
+  void *normed; /* output of the norm before: what the branch reads */
+  float *stats; /* of that norm: [stream] rstd, and of a LayerNorm the mean behind it */
+  void *output; /* of the branch: input of the norm behind */
+  float *output_stats;
+};
+
 /* Tensors of one layer that backward needs. */
 struct spp_layer_kept {
-  void *input, *normed1; /* [stream][hidden] */
-  float *rstd1;          /* [stream] */
-  void *q_raw, *k_raw;   /* before the norm of q and k; NULL without */
+  void *input;                      /* [stream][hidden] */
+  struct spp_branch_kept branch[2]; /* attention, MLP */
+  void *q_raw, *k_raw;              /* before the norm of q and k; NULL without */
   float *q_rstd, *k_rstd;
   struct spp_attention_kept attention;
-  void *middle, *normed2;
-  float *rstd2;
-  void *gate_up; /* gate [tokens][ffn], then up; of experts [routed rows][their ffn] */
+  void *middle;          /* the stream between attention and MLP, unless they are parallel */
+  const void *mlp_input; /* one of the above */
+  void *
+      gate_up; /* gate [tokens][ffn], then up; without a gate up alone; of experts [routed rows][their ffn] */
   void *product;
   float *router_logits, *router_probs; /* [stream][experts]; NULL without experts */
   float *routing;                      /* [routed rows]: the router's weights of them */
@@ -76,8 +85,9 @@ struct spp_packs {
 enum { SPP_ENGINE_MAX_EXPERTS = 512 };
 
 /* The experts that each token chose, [steps][layers][sequences of a step][tokens][k]. Scores that are all but
- * equal fall either way where sums are taken in another order: a run that is compared with another follows its
- * choices, and the largest difference of scores that it so passed over, over the larger of the two, is `passed`. */
+ * equal fall either way where sums are taken in another order: a run that is compared with another follows
+ * its choices, and the largest difference of scores that it so passed over, over the larger of the two, is
+ * `passed`. */
 enum { SPP_NO_ROUTE = -1 }; /* of a token that was not there */
 struct spp_routes {
   int64_t layers, sequences, tokens, top_k;
@@ -97,10 +107,10 @@ struct spp_engine {
   struct spp_engine_states states;
   struct spp_batch batch;
   struct spp_packs packs;
-  float *cos, *sin;
+  float *cos, *sin;            /* NULL where positions are learned */
   struct spp_layer_kept *kept; /* [micro-batches in flight][layers of the stage] */
   int64_t step;
-  double loss; /* of this rank's tokens, this step */
+  double loss;               /* of this rank's tokens, this step */
   struct spp_routes *routes; /* NULL: none */
   bool follows;              /* them, or writes them */
   double passed;
@@ -195,12 +205,8 @@ enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_us
 /* *dy becomes the gradient of the layer's input; what was kept is freed. */
 enum spp_status spp_layer_backward(struct spp_engine *e, const struct spp_unit_use *use,
                                    struct spp_layer_kept *kept, void **dy);
-/* What selective recompute dropped, made again when backward reaches it. */
-enum spp_status spp_layer_remake_norm(struct spp_engine *e, const struct spp_unit_use *use,
-                                      enum spp_slot slot, struct spp_layer_kept *kept);
-enum spp_status spp_layer_remake_mlp(struct spp_engine *e, const struct spp_unit_use *use,
-                                     struct spp_layer_kept *kept);
-/* The mixture of experts instead of the MLP: *out, [stream][hidden], is made here. */
+/* The mixture of experts instead of the MLP, reading kept->mlp_input: *out, [stream][hidden], is made here.
+ */
 enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
                                     struct spp_layer_kept *kept, void **out);
 enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit_use *use,

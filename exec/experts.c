@@ -231,7 +231,7 @@ static enum spp_status expert_forward(const struct experts *x, int64_t i, void *
              *down_w = spp_at_const(spp_use_weight(x->use, SPP_SLOT_EXPERT_DOWN), x->e->store, matrix);
   SPP_TRY(spp_linear_forward(x->e->rank, n, x->hidden, x->ffn, store, input, gate_w, gate));
   SPP_TRY(spp_linear_forward(x->e->rank, n, x->hidden, x->ffn, store, input, up_w, up));
-  x->ops->swiglu_forward(n * x->ffn, x->e->store, gate, up, product);
+  x->ops->glu_forward(x->e->arch->activation, n * x->ffn, x->e->store, gate, up, product);
   for (int64_t r = 0; r < n; r++)
     x->ops->scale(x->ffn, k->routing[row + r], spp_engine_at(x->e, product, r * x->ffn), x->e->store);
   return spp_linear_forward(x->e->rank, n, x->ffn, x->hidden, store, product, down_w,
@@ -242,8 +242,8 @@ enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_
                                     struct spp_layer_kept *k, void **out) {
   struct experts x = experts_of(e, use, pass, k);
   void *rows;
-  SPP_TRY(route(&x, k->normed2));
-  SPP_TRY(dispatch(&x, "dispatched tokens", k->normed2, &k->expert_input));
+  SPP_TRY(route(&x, k->mlp_input));
+  SPP_TRY(dispatch(&x, "dispatched tokens", k->mlp_input, &k->expert_input));
   SPP_TRY(
       spp_heap_rename(&e->rank->heap, k->expert_input, kept_part, "experts: permuted input", e->rank->diag));
   SPP_TRY(block(&x, kept_part, "experts: gate and up", 2 * x.rows * x.ffn, &k->gate_up));
@@ -280,7 +280,7 @@ static enum spp_status activation_back(const struct experts *x, int64_t i, const
     x->ops->scale(x->ffn, weight, d_row, x->e->store);
     k->routing[row + r] = weight > 0 ? dot / weight : 0;
   }
-  x->ops->swiglu_backward(n * x->ffn, x->e->store, gate, up, d, gate, up);
+  x->ops->glu_backward(x->e->arch->activation, n * x->ffn, x->e->store, gate, up, d, gate, up);
   return SPP_OK;
 }
 
@@ -322,8 +322,8 @@ static enum spp_status router_back(struct experts *x, void *dx) {
   router.dlogits = k->router_logits;
   spp_router_backward(&router);
   drop(x, gradients);
-  SPP_TRY(spp_linear_weight(x->e->rank, x->tokens, x->hidden, x->experts, store, k->router_logits, k->normed2,
-                            spp_use_grad(x->use, SPP_SLOT_ROUTER)));
+  SPP_TRY(spp_linear_weight(x->e->rank, x->tokens, x->hidden, x->experts, store, k->router_logits,
+                            k->mlp_input, spp_use_grad(x->use, SPP_SLOT_ROUTER)));
   return spp_linear_input(x->e->rank, x->tokens, x->hidden, x->experts, store, k->router_logits,
                           spp_use_weight(x->use, SPP_SLOT_ROUTER), true, dx);
 }
@@ -333,9 +333,7 @@ static void forget(struct experts *x) {
   drop(x, k->router_logits);
   drop(x, k->router_probs);
   drop(x, k->routing);
-  drop(x, k->normed2);
   k->router_logits = k->router_probs = k->routing = NULL;
-  k->normed2 = NULL;
 }
 
 enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit_use *use,

@@ -14,6 +14,7 @@ static enum spp_status block(const struct spp_layer_work *w, enum spp_part part,
 /* sign: +1, or -1 for the gradient. */
 static void rotate(const struct spp_layer_work *w, int64_t heads, float sign, void *x) {
   int64_t dh = w->e->arch->head_dim;
+  if (!w->e->cos) return; /* positions are learned */
   const struct spp_rope call = {.tokens = w->e->g->tokens,
                                 .heads = heads,
                                 .head_dim = dh,

@@ -1,111 +1,103 @@
-/* Forward of one decoder layer (huggingface/transformers models/qwen2/modeling_qwen2.py Qwen2DecoderLayer; q
- * and k norms as modeling_qwen3.py). What it keeps is listed in model/activations_*.c for fused kernels. */
+/* Forward of one decoder layer: the walk over its shape (exec/layer_shape.h). Sources, all in
+ * huggingface/transformers: models/qwen2/modeling_qwen2.py Qwen2DecoderLayer (a norm before each branch),
+ * modeling_gptj.py, modeling_gpt_neox.py, modeling_falcon.py (parallel branches, one norm or two),
+ * modeling_gemma2.py (a norm behind each branch too), modeling_olmo2.py (behind only). What it keeps is
+ * listed in model/activations_*.c for fused kernels. */
+#include "exec/layer_shape.h"
 #include "exec/layer_work.h"
 #include "exec/try.h"
 
 static const enum spp_part kept_part = SPP_PART_ACTIVATIONS, work_part = SPP_PART_TRANSIENT;
 
-static const char norm1_output[] = "input norm: output", norm2_output[] = "post-attention norm: output";
+static const struct {
+  const char *output, *statistics;
+} before_names[2] = {{"input norm: output", "input norm: statistics"},
+                     {"post-attention norm: output", "post-attention norm: statistics"}};
 
-static enum spp_status block(const struct spp_layer_work *f, enum spp_part part, const char *name,
+static enum spp_status block(const struct spp_layer_work *w, enum spp_part part, const char *name,
                              int64_t elements, void **data) {
-  return spp_engine_block(f->e, part, name, elements, data);
+  return spp_engine_block(w->e, part, name, elements, data);
 }
 
-/* The stream after attention, in a block of its own. */
-static enum spp_status attend(const struct spp_layer_work *f) {
-  struct spp_engine *e = f->e;
-  struct spp_layer_kept *k = f->kept;
-  SPP_TRY(spp_layer_attention_forward(
-      f, k->normed1, spp_engine_drops(e, SPP_RC_LAYERNORM) ? &k->normed1 : NULL, &k->middle));
-  f->ops->add(spp_stream_elements(e), e->store, k->middle, k->input, k->middle);
-  return spp_heap_rename(&e->rank->heap, k->middle, kept_part, "post-attention norm: input", e->rank->diag);
-}
-
-/* Experts read the stream as it is: no rank needs its neighbours' tokens. */
-static enum spp_status mix_experts(const struct spp_layer_work *f, void **out) {
-  struct spp_layer_kept *k = f->kept;
-  SPP_TRY(spp_experts_forward(f->e, f->use, f->pass, k, out));
-  if (spp_use_has(f->use, SPP_SLOT_SHARED_UP)) SPP_TRY(spp_shared_expert_forward(f->e, f->use, k, *out));
-  f->ops->add(spp_stream_elements(f->e), f->e->store, *out, k->middle, *out);
-  if (spp_engine_drops(f->e, SPP_RC_LAYERNORM) && f->pass == SPP_PASS_FORWARD) spp_layer_drop(f, &k->normed2);
+/* What branch i reads of the stream: a norm of it, the other branch's, or the stream itself. */
+static enum spp_status enter(const struct spp_layer_work *w, const struct spp_layer_shape *shape, int i,
+                             void *stream, const void **x) {
+  struct spp_branch_kept *b = &w->kept->branch[i];
+  *x = stream;
+  if (shape->before[i] == SPP_SLOT_COUNT) return SPP_OK;
+  *x = w->kept->branch[0].normed;
+  if (i > 0 && spp_layer_shares_norm(shape)) return SPP_OK;
+  SPP_TRY(block(w, kept_part, before_names[i].output, spp_stream_elements(w->e), &b->normed));
+  SPP_TRY(
+      spp_engine_floats(w->e, kept_part, before_names[i].statistics, spp_stream_norm_stats(w->e), &b->stats));
+  spp_stream_norm(w, shape->before[i], stream, b->normed, b->stats);
+  *x = b->normed;
   return SPP_OK;
 }
 
-static enum spp_status feed_forward(const struct spp_layer_work *f, void **out) {
-  if (spp_use_has_experts(f->use)) return mix_experts(f, out);
-  struct spp_engine *e = f->e;
-  struct spp_layer_kept *k = f->kept;
-  int64_t n = e->g->tokens * f->use->unit->held[SPP_SLOT_GATE].rows;
-  const void *x;
-  void *gathered;
-  SPP_TRY(spp_stream_gather(e, (struct spp_label){"mlp input", f->pass}, k->normed2, &x, &gathered));
-  SPP_TRY(block(f, kept_part, "MLP: gate and up", 2 * n, &k->gate_up));
-  SPP_TRY(spp_layer_project(f, SPP_SLOT_GATE, SPP_SLOT_GATE_BIAS, x, k->gate_up));
-  SPP_TRY(spp_layer_project(f, SPP_SLOT_UP, SPP_SLOT_UP_BIAS, x, spp_engine_at(e, k->gate_up, n)));
-  spp_heap_free(&e->rank->heap, gathered);
-  if (spp_engine_drops(e, SPP_RC_LAYERNORM) && f->pass == SPP_PASS_FORWARD) spp_layer_drop(f, &k->normed2);
-  SPP_TRY(block(f, kept_part, "MLP: input of down", n, &k->product));
-  f->ops->swiglu_forward(n, f->e->store, k->gate_up, spp_engine_at(e, k->gate_up, n), k->product);
-  SPP_TRY(block(f, work_part, "stream", e->g->tokens * e->arch->hidden, out));
-  SPP_TRY(spp_layer_project(f, SPP_SLOT_DOWN, SPP_SLOT_COUNT, k->product, *out));
-  SPP_TRY(spp_stream_reduce(e, (struct spp_label){"mlp output", f->pass}, out));
-  spp_layer_add_bias(f, SPP_SLOT_DOWN_BIAS, e->g->stream_tokens, e->arch->hidden, *out);
-  f->ops->add(spp_stream_elements(e), f->e->store, *out, k->middle, *out);
-  if (spp_engine_drops(e, SPP_RC_MLP) && f->pass == SPP_PASS_FORWARD) {
-    spp_layer_drop(f, &k->gate_up);
-    spp_layer_drop(f, &k->product);
+/* The branch's output, or the norm of it, is added to the stream: *out becomes the sum. */
+static enum spp_status leave(const struct spp_layer_work *w, const struct spp_layer_shape *shape, int i,
+                             const void *stream, void **out) {
+  struct spp_branch_kept *b = &w->kept->branch[i];
+  struct spp_engine *e = w->e;
+  if (shape->behind[i] != SPP_SLOT_COUNT) {
+    SPP_TRY(spp_heap_rename(&e->rank->heap, *out, kept_part, "norm after a block: input", e->rank->diag));
+    b->output = *out;
+    SPP_TRY(spp_engine_floats(e, kept_part, "norm after a block: statistics", spp_stream_norm_stats(e),
+                              &b->output_stats));
+    SPP_TRY(block(w, work_part, "stream", spp_stream_elements(e), out));
+    spp_stream_norm(w, shape->behind[i], b->output, *out, b->output_stats);
   }
+  if (e->arch->residual_scale != 1)
+    w->ops->scale(spp_stream_elements(e), (float)e->arch->residual_scale, *out, e->store);
+  w->ops->add(spp_stream_elements(e), e->store, *out, stream, *out);
   return SPP_OK;
 }
 
-static enum spp_status norm_stream(const struct spp_layer_work *f, enum spp_slot slot, const char *output,
-                                   const char *statistics, const void *x, void **y, float **rstd) {
-  SPP_TRY(block(f, kept_part, output, spp_stream_elements(f->e), y));
-  SPP_TRY(spp_engine_floats(f->e, kept_part, statistics, f->e->g->stream_tokens, rstd));
-  spp_layer_norm(f, slot, f->e->g->stream_tokens, f->e->arch->hidden, x, *y, *rstd);
-  return SPP_OK;
-}
-
-enum spp_status spp_layer_remake_norm(struct spp_engine *e, const struct spp_unit_use *use,
-                                      enum spp_slot slot, struct spp_layer_kept *k) {
-  const struct spp_layer_work f = spp_layer_work_of(e, use, SPP_PASS_RECOMPUTE, k);
-  bool first = slot == SPP_SLOT_NORM1;
-  void **y = first ? &k->normed1 : &k->normed2;
-  SPP_TRY(block(&f, kept_part, first ? norm1_output : norm2_output, spp_stream_elements(e), y));
-  spp_layer_norm(&f, slot, e->g->stream_tokens, e->arch->hidden, first ? k->input : k->middle, *y,
-                 first ? k->rstd1 : k->rstd2);
-  return SPP_OK;
-}
-
-enum spp_status spp_layer_remake_mlp(struct spp_engine *e, const struct spp_unit_use *use,
-                                     struct spp_layer_kept *kept) {
-  const struct spp_layer_work f = spp_layer_work_of(e, use, SPP_PASS_RECOMPUTE, kept);
-  void *out;
-  SPP_TRY(feed_forward(&f, &out));
-  spp_heap_free(&e->rank->heap, out);
-  return SPP_OK;
+/* What selective recompute of norms frees when branch i has read it: not yet, if the MLP reads it too. */
+static void **spare_of(const struct spp_layer_work *w, const struct spp_layer_shape *shape, int i) {
+  bool shared = spp_layer_shares_norm(shape);
+  if (!spp_engine_drops(w->e, SPP_RC_LAYERNORM) || shape->before[i] == SPP_SLOT_COUNT) return NULL;
+  if (shared) return i == SPP_BRANCH_MLP ? &w->kept->branch[0].normed : NULL;
+  return &w->kept->branch[i].normed;
 }
 
 enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
                                   void **x, struct spp_layer_kept *kept) {
-  const struct spp_layer_work f = spp_layer_work_of(e, use, pass, kept);
+  const struct spp_layer_work w = spp_layer_work_of(e, use, pass, kept);
+  const struct spp_layer_shape shape = spp_layer_shape_of(e->arch);
+  const void *read;
+  void *sum;
   *kept = (struct spp_layer_kept){.input = *x};
   spp_engine_turn_to(e, use->unit);
-  SPP_TRY(norm_stream(&f, SPP_SLOT_NORM1, norm1_output, "input norm: statistics", kept->input, &kept->normed1,
-                      &kept->rstd1));
-  SPP_TRY(attend(&f));
-  SPP_TRY(norm_stream(&f, SPP_SLOT_NORM2, norm2_output, "post-attention norm: statistics", kept->middle,
-                      &kept->normed2, &kept->rstd2));
-  return feed_forward(&f, x);
+  SPP_TRY(enter(&w, &shape, SPP_BRANCH_ATTENTION, kept->input, &read));
+  SPP_TRY(spp_layer_attention_forward(&w, read, spare_of(&w, &shape, SPP_BRANCH_ATTENTION), &sum));
+  SPP_TRY(leave(&w, &shape, SPP_BRANCH_ATTENTION, kept->input, &sum));
+  if (!shape.parallel) {
+    kept->middle = sum;
+    SPP_TRY(spp_heap_rename(&e->rank->heap, sum, kept_part, "post-attention norm: input", e->rank->diag));
+  }
+  SPP_TRY(enter(&w, &shape, SPP_BRANCH_MLP, shape.parallel ? kept->input : sum, &kept->mlp_input));
+  SPP_TRY(spp_layer_mlp_forward(&w, spare_of(&w, &shape, SPP_BRANCH_MLP), x));
+  SPP_TRY(leave(&w, &shape, SPP_BRANCH_MLP, sum, x));
+  if (shape.parallel) spp_heap_free(&e->rank->heap, sum);
+  spp_layer_mlp_drop(&w);
+  return SPP_OK;
+}
+
+static void release_branch(struct spp_engine *e, const struct spp_branch_kept *b) {
+  void *const blocks[] = {b->normed, b->stats, b->output, b->output_stats};
+  for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+    spp_heap_free(&e->rank->heap, blocks[i]);
 }
 
 void spp_layer_release(struct spp_engine *e, struct spp_layer_kept *k) {
-  void *const blocks[] = {k->rstd1,        k->normed1,        k->middle,         k->rstd2,        k->normed2,
-                          k->gate_up,      k->product,        k->router_logits,  k->router_probs, k->routing,
-                          k->expert_input, k->shared_gate_up, k->shared_product, k->shared_out};
+  void *const blocks[] = {k->middle,  k->gate_up,      k->product,        k->router_logits,  k->router_probs,
+                          k->routing, k->expert_input, k->shared_gate_up, k->shared_product, k->shared_out};
   for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
     spp_heap_free(&e->rank->heap, blocks[i]);
+  release_branch(e, &k->branch[0]);
+  release_branch(e, &k->branch[1]);
   spp_layer_attention_release(e, k);
   *k = (struct spp_layer_kept){.input = k->input};
 }

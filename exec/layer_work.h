@@ -31,8 +31,14 @@ static inline void spp_layer_drop_floats(const struct spp_layer_work *w, float *
 
 /* --- forward --- */
 
+/* The model's norm of each of `rows` vectors: y from x, statistics as in struct spp_branch_kept. Its weight
+ * and bias are those of the slot. */
 void spp_layer_norm(const struct spp_layer_work *w, enum spp_slot slot, int64_t rows, int64_t width,
-                    const void *x, void *y, float *rstd);
+                    const void *x, void *y, float *stats);
+/* The same of the residual stream, and how many numbers its statistics are. */
+void spp_stream_norm(const struct spp_layer_work *w, enum spp_slot slot, const void *x, void *y,
+                     float *stats);
+int64_t spp_stream_norm_stats(const struct spp_engine *e);
 /* To each row of y [rows][width], where the model has it. That of a row-parallel product is added to its sum.
  */
 void spp_layer_add_bias(const struct spp_layer_work *w, enum spp_slot bias, int64_t rows, int64_t width,
@@ -50,7 +56,23 @@ enum spp_status spp_layer_weight_grad(const struct spp_layer_work *w, enum spp_s
                                       const void *dy, const void *x);
 /* In place: dy becomes dx. */
 void spp_layer_norm_grad(const struct spp_layer_work *w, enum spp_slot slot, int64_t rows, int64_t width,
-                         const void *x, float *rstd, void *dy);
+                         const void *x, float *stats, void *dy);
+void spp_stream_norm_grad(const struct spp_layer_work *w, enum spp_slot slot, const void *x, float *stats,
+                          void *dy);
+/* In place of x. */
+void spp_stream_norm_grad_over(const struct spp_layer_work *w, enum spp_slot slot, void *x, float *stats,
+                               const void *dy);
+
+/* --- MLP or experts, from w->kept->mlp_input to the output, with its bias --- */
+
+/* *spare (NULL: nothing) is freed and forgotten as soon as gate and up, or the experts, have read it. *out as
+ * that of attention. */
+enum spp_status spp_layer_mlp_forward(const struct spp_layer_work *w, void **spare, void **out);
+/* What selective recompute does not keep of it. */
+void spp_layer_mlp_drop(const struct spp_layer_work *w);
+/* As spp_layer_attention_backward. */
+enum spp_status spp_layer_mlp_backward(const struct spp_layer_work *w, void **spare, const void *dy,
+                                       void **dx);
 
 /* --- attention, from the tensor that q, k and v are made of to o_proj's output --- */
 

@@ -46,36 +46,50 @@ static double largest(const float *values, int64_t first, int64_t last) {
   return most;
 }
 
-static int64_t first_in(const struct spp_weight *weights, int count, int64_t at, int64_t number) {
-  for (int i = 0; i < count; i++) {
-    int64_t next = at + spp_weight_total(&weights[i]);
-    if (number < next) break;
-    at = next;
-  }
-  return at;
-}
-
-/* First number of the weight that holds `number`: those outside the layers come first, then layer after
- * layer. */
-static int64_t first_of(const struct spp_arch *a, int64_t number) {
+/* A list of weights and the number of its first element: those outside the layers come first, then layer
+ * after layer. */
+struct weight_list {
+  const struct spp_weight *weights;
+  int count;
+  int64_t first;
+};
+static struct weight_list list_of(const struct spp_arch *a, int64_t number) {
   int64_t layer = 0;
   if (number < spp_weights_layer_first(a, 0))
-    return first_in(a->outer_weights, a->outer_weight_count, 0, number);
+    return (struct weight_list){a->outer_weights, a->outer_weight_count, 0};
   while (number >= spp_weights_layer_first(a, layer + 1))
     layer++;
   const struct spp_layer_kind *kind = &a->kinds[a->kind_of_layer[layer]];
-  return first_in(kind->weights, kind->weight_count, spp_weights_layer_first(a, layer), number);
+  return (struct weight_list){kind->weights, kind->weight_count, spp_weights_layer_first(a, layer)};
+}
+
+/* Is this the matrix of a product that adds that bias? */
+static bool is_matrix_of(const struct spp_weight *matrix, const struct spp_weight *bias) {
+  size_t length = strlen(matrix->name);
+  return matrix->role == bias->role && strncmp(matrix->name, bias->name, length) == 0 &&
+         strcmp(bias->name + length, ".bias") == 0;
+}
+
+/* Finds the weight that holds the element. Rounding of a bias's gradient is that of its matrix's, however
+ * small it is itself: a bias of keys that are not rotated moves all scores of a query alike, and has none. */
+static void turn_to(struct compare *c, const struct spp_weight *weight, int64_t number) {
+  const struct weight_list list = list_of(c->arch, number);
+  int64_t at = list.first;
+  c->scale = 0;
+  for (int i = 0; i < list.count; at += spp_weight_total(&list.weights[i]), i++) {
+    int64_t next = at + spp_weight_total(&list.weights[i]);
+    bool own = number >= at && number < next;
+    if (own) c->first = at, c->last = next;
+    if (own || (c->gradients && is_matrix_of(&list.weights[i], weight)))
+      c->scale = fmax(c->scale, largest(c->values, at, next));
+  }
 }
 
 static void compare_one(void *context, const struct spp_weight *weight, int64_t number, float value,
                         float gradient) {
   struct compare *c = context;
   double mine = (double)(c->gradients ? gradient : value), right = (double)c->values[number];
-  if (number < c->first || number >= c->last) {
-    c->first = first_of(c->arch, number);
-    c->last = c->first + spp_weight_total(weight);
-    c->scale = largest(c->values, c->first, c->last);
-  }
+  if (number < c->first || number >= c->last) turn_to(c, weight, number);
   double error = mine == right ? 0.0 : fabs(mine - right) / c->scale;
   if (!(error <= c->worst)) c->worst = isnan(error) ? INFINITY : error;
 }

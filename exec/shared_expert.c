@@ -36,8 +36,9 @@ static enum spp_status product(const struct shared *s, enum spp_slot slot, const
 /* How much of the expert's output token t takes. */
 static float share_of(const struct shared *s, int64_t t) {
   float logit;
-  s->ops->row_dots(1, s->hidden, spp_engine_at(s->e, s->kept->normed2, t * s->hidden), s->hidden, s->e->store,
-                   spp_use_weight(s->use, SPP_SLOT_SHARED_SWITCH), s->hidden, s->e->store, &logit, 1);
+  s->ops->row_dots(1, s->hidden, spp_at_const(s->kept->mlp_input, s->e->store, t * s->hidden), s->hidden,
+                   s->e->store, spp_use_weight(s->use, SPP_SLOT_SHARED_SWITCH), s->hidden, s->e->store,
+                   &logit, 1);
   return 1.0F / (1.0F + expf(-logit));
 }
 
@@ -65,11 +66,11 @@ enum spp_status spp_shared_expert_forward(struct spp_engine *e, const struct spp
   int64_t n = s.tokens * s.ffn;
   void *out;
   SPP_TRY(spp_engine_block(e, kept_part, "shared expert: gate and up", 2 * n, &k->shared_gate_up));
-  SPP_TRY(product(&s, SPP_SLOT_SHARED_GATE, k->normed2, k->shared_gate_up));
-  SPP_TRY(product(&s, SPP_SLOT_SHARED_UP, k->normed2, spp_engine_at(e, k->shared_gate_up, n)));
+  SPP_TRY(product(&s, SPP_SLOT_SHARED_GATE, k->mlp_input, k->shared_gate_up));
+  SPP_TRY(product(&s, SPP_SLOT_SHARED_UP, k->mlp_input, spp_engine_at(e, k->shared_gate_up, n)));
   SPP_TRY(spp_engine_block(e, kept_part, "shared expert: input of down", n, &k->shared_product));
-  s.ops->swiglu_forward(n, e->store, k->shared_gate_up, spp_engine_at(e, k->shared_gate_up, n),
-                        k->shared_product);
+  s.ops->glu_forward(e->arch->activation, n, e->store, k->shared_gate_up,
+                     spp_engine_at(e, k->shared_gate_up, n), k->shared_product);
   SPP_TRY(spp_engine_block(e, s.gated ? kept_part : SPP_PART_TRANSIENT, "shared expert: output",
                            s.tokens * s.hidden, &out));
   SPP_TRY(product(&s, SPP_SLOT_SHARED_DOWN, k->shared_product, out));
@@ -107,8 +108,8 @@ static enum spp_status gate_back(const struct shared *s, const void *dy, void *d
     const void *dy_row = spp_at_const(dy, s->e->store, t * s->hidden);
     s->ops->row_dots(1, s->hidden, dy_row, s->hidden, s->e->store, out, s->hidden, s->e->store, &dot, 1);
     float dlogit = dot * share * (1.0F - share);
-    s->ops->accumulate(s->hidden, dlogit, spp_engine_at(s->e, s->kept->normed2, t * s->hidden), s->e->store,
-                       grad);
+    s->ops->accumulate(s->hidden, dlogit, spp_at_const(s->kept->mlp_input, s->e->store, t * s->hidden),
+                       s->e->store, grad);
     s->ops->convert(s->hidden, d, s->e->store, sum, SPP_STORE_F32);
     s->ops->accumulate(s->hidden, dlogit, weight, s->e->store, sum);
     s->ops->convert(s->hidden, sum, SPP_STORE_F32, d, s->e->store);
@@ -128,9 +129,10 @@ enum spp_status spp_shared_expert_backward(struct spp_engine *e, const struct sp
   const void *dout = s.gated ? k->shared_out : dy;
   SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_DOWN, dout, k->shared_product));
   SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_DOWN, dout, false, k->shared_product)); /* in place of the product */
-  s.ops->swiglu_backward(n, e->store, k->shared_gate_up, up, k->shared_product, k->shared_gate_up, up);
-  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, k->normed2));
-  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_UP, up, k->normed2));
+  s.ops->glu_backward(e->arch->activation, n, e->store, k->shared_gate_up, up, k->shared_product,
+                      k->shared_gate_up, up);
+  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, k->mlp_input));
+  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_UP, up, k->mlp_input));
   SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, true, dx));
   SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_UP, up, true, dx));
   void *const done[] = {k->shared_gate_up, k->shared_product, k->shared_out};

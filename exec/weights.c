@@ -18,6 +18,12 @@ static const struct slot_name layer_slots[] =
     {
         {"input_layernorm", ONE(SPP_SLOT_NORM1)},
         {"post_attention_layernorm", ONE(SPP_SLOT_NORM2)},
+        {"pre_mlp_layernorm", ONE(SPP_SLOT_NORM3)},
+        {"post_mlp_layernorm", ONE(SPP_SLOT_NORM4)},
+        {"input_layernorm.bias", ONE(SPP_SLOT_NORM1_BIAS)},
+        {"post_attention_layernorm.bias", ONE(SPP_SLOT_NORM2_BIAS)},
+        {"pre_mlp_layernorm.bias", ONE(SPP_SLOT_NORM3_BIAS)},
+        {"post_mlp_layernorm.bias", ONE(SPP_SLOT_NORM4_BIAS)},
         {"q_proj", ONE(SPP_SLOT_Q)},
         {"k_proj", ONE(SPP_SLOT_K)},
         {"v_proj", ONE(SPP_SLOT_V)},
@@ -57,8 +63,11 @@ static const struct slot_name layer_slots[] =
 },
                               outer_slots[] = {
                                   {"embed_tokens", ONE(SPP_SLOT_EMBEDDING)},
+                                  {"embed_positions", ONE(SPP_SLOT_POSITIONS)},
                                   {"norm", ONE(SPP_SLOT_FINAL_NORM)},
+                                  {"norm.bias", ONE(SPP_SLOT_FINAL_NORM_BIAS)},
                                   {"lm_head", ONE(SPP_SLOT_HEAD)},
+                                  {"lm_head.bias", ONE(SPP_SLOT_HEAD_BIAS)},
 };
 
 #define FIND(table, name) find(table, sizeof table / sizeof table[0], name)
@@ -78,14 +87,12 @@ static int outer_slot(const char *name) {
 
 /* Weights it has no code for, and what no weight tells. */
 static const char *unknown_part(const struct spp_arch *a) {
-  if (a->norm != SPP_NORM_RMS || a->norms_per_layer != 2 || a->parallel_block)
-    return "norms other than two RMSNorms";
-  if (a->mlp != SPP_MLP_GATED) return "MLPs without a gate";
+  if (a->mlp != SPP_MLP_GATED && a->experts > 0) return "experts without a gate";
   if (a->attention != SPP_ATTENTION_GQA || a->qk_norm == SPP_QK_NORM_FULL) return "this attention";
   if (a->attention_sinks) return "attention sinks";
   if (a->mtp_layers > 0) return "multi-token prediction";
   if (a->vision.kind != SPP_VISION_NONE) return "vision towers";
-  if (a->logit_softcap || a->attention_softcap) return "soft-capped logits";
+  if (a->attention_softcap) return "soft-capped attention";
   for (int k = 0; k < a->kind_count; k++)
     for (int i = 0; i < a->kinds[k].weight_count; i++)
       if (!layer_slot(&a->kinds[k].weights[i])) return a->kinds[k].weights[i].name;
@@ -214,11 +221,13 @@ static void place_layers(const struct spp_exec_plan *plan, const struct placer *
 /* A tied head on another stage than the embedding is a copy of it, in a unit like the embedding's so that
  * their shards match; on the same stage it is the embedding. */
 static void place_tail(const struct placer *p, const struct spp_arch *a, struct spp_stage_weights *w) {
-  bool copy = a->tied && w->first_layer_unit == 0;
+  bool copy = a->tied && w->first_layer_unit == 0; /* no embedding here */
   w->tail_unit = w->first_layer_unit + w->layer_count;
   w->head_unit = copy ? w->tail_unit + 1 : a->tied ? 0 : w->tail_unit;
-  place_outer(p, a, SPP_SLOT_FINAL_NORM, SPP_SLOT_FINAL_NORM, &w->units[w->tail_unit]);
-  if (!a->tied) place_outer(p, a, SPP_SLOT_HEAD, SPP_SLOT_HEAD, &w->units[w->tail_unit]);
+  static const enum spp_slot own[] = {SPP_SLOT_FINAL_NORM, SPP_SLOT_FINAL_NORM_BIAS, SPP_SLOT_HEAD,
+                                      SPP_SLOT_HEAD_BIAS};
+  for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+    place_outer(p, a, own[i], own[i], &w->units[w->tail_unit]);
   if (copy) place_outer(p, a, SPP_SLOT_EMBEDDING, SPP_SLOT_HEAD, &w->units[w->head_unit]);
 }
 
@@ -243,11 +252,14 @@ enum spp_status spp_weights_place(const struct spp_exec_plan *plan, const struct
   struct spp_stage s;
   spp_stage_resolve(&plan->job, &plan->layout, &plan->geometry, rank->stage, &s);
   struct spp_stage_weights w = {
-      .layer_count = s.layers, .first_layer_unit = s.first, .tail_unit = -1, .head_unit = -1};
-  w.unit_count = w.layer_count + s.first + s.last + (a->tied && s.last && !s.first);
+      .layer_count = s.layers, .position_unit = -1, .tail_unit = -1, .head_unit = -1};
+  if (s.first && a->learned_positions > 0) w.position_unit = 1;
+  w.first_layer_unit = s.first + (w.position_unit > 0);
+  w.unit_count = w.first_layer_unit + w.layer_count + s.last + (a->tied && s.last && !s.first);
   w.units = spp_arena_array(arena, (size_t)w.unit_count, sizeof *w.units);
   if (!w.units) return spp_diag_oom(diag);
   if (s.first) place_outer(&p, a, SPP_SLOT_EMBEDDING, SPP_SLOT_EMBEDDING, &w.units[0]);
+  if (w.position_unit > 0) place_outer(&p, a, SPP_SLOT_POSITIONS, SPP_SLOT_POSITIONS, &w.units[1]);
   place_layers(plan, &p, rank->stage, w.units + w.first_layer_unit);
   if (s.last) place_tail(&p, a, &w);
   lay_out(&w);

@@ -9,8 +9,14 @@
 
 /* What the engine asks a weight for; rows of a decoder layer, then those outside. */
 enum spp_slot {
-  SPP_SLOT_NORM1,
+  SPP_SLOT_NORM1, /* in the order of the model's list; exec/layer_shape.h says where each stands */
   SPP_SLOT_NORM2,
+  SPP_SLOT_NORM3,
+  SPP_SLOT_NORM4,
+  SPP_SLOT_NORM1_BIAS,
+  SPP_SLOT_NORM2_BIAS,
+  SPP_SLOT_NORM3_BIAS,
+  SPP_SLOT_NORM4_BIAS,
   SPP_SLOT_Q,
   SPP_SLOT_K,
   SPP_SLOT_V,
@@ -24,8 +30,11 @@ enum spp_slot {
   SPP_SLOT_UP,
   SPP_SLOT_DOWN,
   SPP_SLOT_EMBEDDING,
+  SPP_SLOT_POSITIONS,
   SPP_SLOT_FINAL_NORM,
+  SPP_SLOT_FINAL_NORM_BIAS,
   SPP_SLOT_HEAD,
+  SPP_SLOT_HEAD_BIAS,
   SPP_SLOT_O_BIAS,
   SPP_SLOT_GATE_BIAS,
   SPP_SLOT_UP_BIAS,
@@ -43,6 +52,17 @@ enum spp_slot {
 static inline bool spp_slot_is_expert(int slot) {
   return slot >= SPP_SLOT_EXPERT_GATE;
 }
+/* Of a norm; SPP_SLOT_COUNT: its family has none. */
+static inline enum spp_slot spp_slot_norm_bias(enum spp_slot norm) {
+  if (norm >= SPP_SLOT_NORM1 && norm <= SPP_SLOT_NORM4)
+    return (enum spp_slot)(norm - SPP_SLOT_NORM1 + SPP_SLOT_NORM1_BIAS);
+  return norm == SPP_SLOT_FINAL_NORM ? SPP_SLOT_FINAL_NORM_BIAS : SPP_SLOT_COUNT;
+}
+/* Norms of the residual stream and their biases. */
+static inline bool spp_slot_is_stream_norm(int slot) {
+  return (slot >= SPP_SLOT_NORM1 && slot <= SPP_SLOT_NORM4_BIAS) || slot == SPP_SLOT_FINAL_NORM ||
+         slot == SPP_SLOT_FINAL_NORM_BIAS;
+}
 
 /* The local part, [rows][cols], of a weight; the matrices of several experts follow each other. Where the
  * model joins several in one matrix (q, k and v; gate and up), each of them is a part of its own. */
@@ -55,8 +75,8 @@ struct spp_held {
   int64_t number; /* of the whole weight's first element, counted through the model */
 };
 
-/* Weights that are gathered and reduced together: the embedding, a layer, final norm and head, or a tied
- * embedding's copy on another stage. */
+/* Weights that are gathered and reduced together: the embedding, a table of positions, a layer, final norm
+ * and head, or a tied embedding's copy on another stage. */
 struct spp_unit {
   int64_t floats, offset;               /* offset: from the start of the stage */
   int64_t expert_floats, expert_offset; /* its experts; those of all units follow the dense parts */
@@ -71,7 +91,8 @@ struct spp_stage_weights {
   int64_t floats, dense_floats; /* all, and without experts */
   struct spp_unit *units;       /* in the order of the forward pass, chunk after chunk */
   int64_t layer_count;
-  int64_t first_layer_unit; /* 1 when the embedding is here, else 0 */
+  int64_t first_layer_unit; /* behind the embedding and a table of positions, when they are here */
+  int64_t position_unit;    /* -1: none */
   int64_t tail_unit;        /* final norm and an untied head */
   int64_t head_unit; /* what makes the logits: the tail, the embedding, or a copy of that behind the tail */
 };

@@ -21,10 +21,18 @@ static vf vf_sigmoid(vf x) {
   return vf_div(one, vf_add(one, vf_exp(vf_neg(x))));
 }
 
-/* 1 - 2 / (e^2x + 1): the absolute error is that of the exponential, relative errors grow near 0. */
+/* 1 - 2 / (e^2x + 1) far from 0; near it the odd polynomial of Cephes tanhf (single/tanhf.c of
+ * netlib.org/cephes), where the difference would lose digits. */
 static vf vf_tanh(vf x) {
-  const vf one = vf_set1(1.0F), two = vf_set1(2.0F);
-  return vf_sub(one, vf_div(two, vf_add(vf_exp(vf_mul(two, x)), one)));
+  const vf one = vf_set1(1.0F), two = vf_set1(2.0F), z = vf_mul(x, x);
+  vf p = vf_set1(-5.70498872745E-3F);
+  p = vf_fma(p, z, vf_set1(2.06390887954E-2F));
+  p = vf_fma(p, z, vf_set1(-5.37397155531E-2F));
+  p = vf_fma(p, z, vf_set1(1.33314422036E-1F));
+  p = vf_fma(p, z, vf_set1(-3.33332819422E-1F));
+  vf near = vf_fma(vf_mul(p, z), x, x);
+  vf far = vf_sub(one, vf_div(two, vf_add(vf_exp(vf_mul(two, x)), one)));
+  return vf_in_range(near, x, vf_set1(-0.625F), vf_set1(0.625F), far);
 }
 
 static float dot(int64_t n, const void *a, enum spp_storage a_storage, int64_t a_at, const void *b,
@@ -74,6 +82,14 @@ static vf vf_keep_first(vf x, int64_t n) {
   return vf_in_range(x, vf_iota(), vf_set1(0.0F), vf_set1((float)n), vf_set1(0.0F));
 }
 
+/* Weight times x, and plus bias, where there are any. */
+static inline vf weighted(const struct spp_layernorm *a, int64_t i, int64_t part, vf x) {
+  return a->weight ? vf_mul(vf_load_any(a->weight, a->storage, i, part), x) : x;
+}
+static inline vf biased(const struct spp_layernorm *a, int64_t i, int64_t part, vf x) {
+  return a->bias ? vf_add(x, vf_load_any(a->bias, a->storage, i, part)) : x;
+}
+
 static void layernorm_forward(const struct spp_layernorm *a) {
   for (int64_t r = 0; r < a->rows; r++) {
     int64_t row = r * a->width;
@@ -89,11 +105,13 @@ static void layernorm_forward(const struct spp_layernorm *a) {
     vf rstd = vf_set1(a->rstd[r]);
     VF_FOR(i, part, a->width) {
       vf n = vf_mul(vf_sub(vf_load_any(a->x, a->storage, row + i, part), mean), rstd);
-      vf y =
-          vf_fma(vf_load_any(a->weight, a->storage, i, part), n, vf_load_any(a->bias, a->storage, i, part));
-      vf_store_any(a->y, a->storage, row + i, part, y);
+      vf_store_any(a->y, a->storage, row + i, part, biased(a, i, part, weighted(a, i, part, n)));
     }
   }
+}
+
+static void add_to(float *sum, int64_t i, int64_t part, vf x) {
+  vf_store_any(sum, SPP_STORE_F32, i, part, vf_add(x, vf_load_any(sum, SPP_STORE_F32, i, part)));
 }
 
 static void layernorm_backward(const struct spp_layernorm *a) {
@@ -101,8 +119,7 @@ static void layernorm_backward(const struct spp_layernorm *a) {
     int64_t row = r * a->width;
     vf mean = vf_set1(a->mean[r]), rstd = vf_set1(a->rstd[r]), sum_g = vf_set1(0.0F), sum_gn = vf_set1(0.0F);
     VF_FOR(i, part, a->width) {
-      vf g =
-          vf_mul(vf_load_any(a->weight, a->storage, i, part), vf_load_any(a->dy, a->storage, row + i, part));
+      vf g = weighted(a, i, part, vf_load_any(a->dy, a->storage, row + i, part));
       sum_g = vf_add(sum_g, g);
       sum_gn = vf_fma(g, vf_mul(vf_sub(vf_load_any(a->x, a->storage, row + i, part), mean), rstd), sum_gn);
     }
@@ -110,11 +127,9 @@ static void layernorm_backward(const struct spp_layernorm *a) {
     VF_FOR(i, part, a->width) {
       vf dy = vf_load_any(a->dy, a->storage, row + i, part);
       vf n = vf_mul(vf_sub(vf_load_any(a->x, a->storage, row + i, part), mean), rstd);
-      vf g = vf_mul(vf_load_any(a->weight, a->storage, i, part), dy);
-      vf dw = vf_fma(dy, n, vf_load_any(a->dweight, SPP_STORE_F32, i, part));
-      vf_store_any(a->dweight, SPP_STORE_F32, i, part, dw);
-      vf_store_any(a->dbias, SPP_STORE_F32, i, part,
-                   vf_add(dy, vf_load_any(a->dbias, SPP_STORE_F32, i, part)));
+      vf g = weighted(a, i, part, dy);
+      if (a->weight) add_to(a->dweight, i, part, vf_mul(dy, n));
+      if (a->bias) add_to(a->dbias, i, part, dy);
       vf_store_any(a->dx, a->storage, row + i, part, vf_mul(rstd, vf_fma(n, pull, vf_sub(g, mean_g))));
     }
   }
@@ -196,18 +211,23 @@ static void cross_entropy_local(const struct spp_cross_entropy *a) {
 }
 
 static void cross_entropy_backward(const struct spp_cross_entropy *a) {
+  float steep = a->softcap > 0.0F ? 1.0F / (a->softcap * a->softcap) : 0.0F;
   for (int64_t t = 0; t < a->tokens; t++) {
     int64_t at = t * a->row_stride, target = (int64_t)a->targets[t] - a->first;
     float grad = a->targets[t] < 0 ? 0.0F : a->grad[t];
     bool here = a->targets[t] >= 0 && target >= 0 && target < a->vocab;
     /* Read before the row is overwritten: dlogits may be logits. */
-    float own = here ? expf(spp_load(a->logits, a->storage, at + target) - a->max[t]) / a->sum[t] : 0.0F;
+    float logit = here ? spp_load(a->logits, a->storage, at + target) : 0.0F;
+    float own = here ? expf(logit - a->max[t]) / a->sum[t] : 0.0F;
     vf factor = vf_set1(grad / a->sum[t]), max = vf_set1(a->max[t]);
+    vf one = vf_set1(1.0F), bend = vf_set1(-steep);
     VF_FOR(i, part, a->vocab) {
-      vf e = vf_exp(vf_sub(vf_load_any(a->logits, a->storage, at + i, part), max));
-      vf_store_any(a->dlogits, a->storage, at + i, part, vf_mul(e, factor));
+      vf x = vf_load_any(a->logits, a->storage, at + i, part), e = vf_exp(vf_sub(x, max));
+      vf slope = vf_fma(vf_mul(x, x), bend, one); /* of the soft cap */
+      vf_store_any(a->dlogits, a->storage, at + i, part, vf_mul(vf_mul(e, factor), slope));
     }
-    if (here) spp_store(a->dlogits, a->storage, at + target, grad * (own - 1.0F));
+    if (here)
+      spp_store(a->dlogits, a->storage, at + target, grad * (own - 1.0F) * (1.0F - logit * logit * steep));
   }
 }
 
@@ -231,47 +251,102 @@ static void adamw(const struct spp_adamw *a) {
   }
 }
 
-static void swiglu_forward(int64_t n, enum spp_storage storage, const void *gate, const void *up, void *out) {
-  VF_FOR(i, part, n) {
-    vf g = vf_load_any(gate, storage, i, part), u = vf_load_any(up, storage, i, part);
-    vf_store_any(out, storage, i, part, vf_mul(vf_mul(g, vf_sigmoid(g)), u));
-  }
-}
-
-static void swiglu_backward(int64_t n, enum spp_storage storage, const void *gate, const void *up,
-                            const void *dout, void *dgate, void *dup) {
-  const vf one = vf_set1(1.0F);
-  VF_FOR(i, part, n) {
-    vf g = vf_load_any(gate, storage, i, part), u = vf_load_any(up, storage, i, part);
-    vf d = vf_load_any(dout, storage, i, part), s = vf_sigmoid(g);
-    vf slope = vf_mul(s, vf_fma(g, vf_sub(one, s), one));
-    vf_store_any(dgate, storage, i, part, vf_mul(vf_mul(d, u), slope));
-    vf_store_any(dup, storage, i, part, vf_mul(d, vf_mul(g, s)));
-  }
-}
-
 /* tanh(sqrt(2/pi) * (x + 0.044715 x^3)) */
 static vf gelu_tanh(vf x) {
   vf inner = vf_fma(vf_mul(vf_set1(0.044715F), vf_mul(x, x)), x, x);
   return vf_tanh(vf_mul(vf_set1(0.79788456F), inner));
 }
 
-static void gelu_forward(int64_t n, enum spp_storage storage, const void *x, void *y) {
-  const vf half = vf_set1(0.5F);
-  VF_FOR(i, part, n) {
-    vf v = vf_load_any(x, storage, i, part);
-    vf_store_any(y, storage, i, part, vf_mul(vf_mul(half, v), vf_add(vf_set1(1.0F), gelu_tanh(v))));
+/* The normal distribution below x, from erfc (Abramowitz, Stegun, Handbook of Mathematical Functions 7.1.26:
+ * within 1.5e-7, of which half); *density is e^(-x^2/2). */
+static vf normal_below(vf x, vf *density) {
+  const vf one = vf_set1(1.0F), zero = vf_set1(0.0F);
+  vf z = vf_mul(vf_max(x, vf_neg(x)), vf_set1(0.70710678F));
+  vf t = vf_div(one, vf_fma(z, vf_set1(0.3275911F), one));
+  vf p = vf_set1(1.061405429F);
+  p = vf_fma(p, t, vf_set1(-1.453152027F));
+  p = vf_fma(p, t, vf_set1(1.421413741F));
+  p = vf_fma(p, t, vf_set1(-0.284496736F));
+  p = vf_fma(p, t, vf_set1(0.254829592F));
+  *density = vf_exp(vf_neg(vf_mul(z, z)));
+  vf tail = vf_mul(vf_mul(vf_set1(0.5F), vf_mul(p, t)), *density);
+  return vf_in_range(tail, x, vf_set1(-INFINITY), zero, vf_sub(one, tail));
+}
+
+/* 1 where x > 0, else 0. */
+static vf positive(vf x) {
+  return vf_in_range(vf_set1(1.0F), x, vf_set1(1.40129846e-45F), vf_set1(INFINITY), vf_set1(0.0F));
+}
+
+/* f(x), and its slope there. */
+static inline vf value_of(enum spp_activation f, vf x) {
+  const vf half = vf_set1(0.5F), one = vf_set1(1.0F), zero = vf_set1(0.0F);
+  vf density;
+  switch (f) {
+  case SPP_GELU: return vf_mul(x, normal_below(x, &density));
+  case SPP_GELU_TANH: return vf_mul(vf_mul(half, x), vf_add(one, gelu_tanh(x)));
+  case SPP_RELU: return vf_max(x, zero);
+  case SPP_RELU2: return vf_mul(vf_max(x, zero), vf_max(x, zero));
+  default: return vf_mul(x, vf_sigmoid(x));
   }
 }
 
-static void gelu_backward(int64_t n, enum spp_storage storage, const void *x, const void *dy, void *dx) {
+static vf gelu_tanh_slope(vf x) {
   const vf half = vf_set1(0.5F), one = vf_set1(1.0F);
+  vf t = gelu_tanh(x);
+  vf inner = vf_mul(vf_set1(0.79788456F), vf_fma(vf_set1(3.0F * 0.044715F), vf_mul(x, x), one));
+  vf bend = vf_mul(vf_mul(vf_mul(half, x), vf_sub(one, vf_mul(t, t))), inner);
+  return vf_fma(half, vf_add(one, t), bend);
+}
+
+static inline vf slope_of(enum spp_activation f, vf x) {
+  const vf one = vf_set1(1.0F);
+  vf density, s;
+  switch (f) {
+  case SPP_GELU: s = normal_below(x, &density); return vf_fma(vf_mul(x, vf_set1(0.39894228F)), density, s);
+  case SPP_GELU_TANH: return gelu_tanh_slope(x);
+  case SPP_RELU: return positive(x);
+  case SPP_RELU2: return vf_mul(vf_set1(2.0F), vf_max(x, vf_set1(0.0F)));
+  default: s = vf_sigmoid(x); return vf_mul(s, vf_fma(x, vf_sub(one, s), one));
+  }
+}
+
+static void activation_forward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *x,
+                               void *y) {
+  VF_FOR(i, part, n) vf_store_any(y, storage, i, part, value_of(f, vf_load_any(x, storage, i, part)));
+}
+
+static void activation_backward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *x,
+                                const void *dy, void *dx) {
   VF_FOR(i, part, n) {
-    vf v = vf_load_any(x, storage, i, part), t = gelu_tanh(v);
-    vf inner = vf_mul(vf_set1(0.79788456F), vf_fma(vf_set1(3.0F * 0.044715F), vf_mul(v, v), one));
-    vf bend = vf_mul(vf_mul(vf_mul(half, v), vf_sub(one, vf_mul(t, t))), inner);
-    vf slope = vf_fma(half, vf_add(one, t), bend);
+    vf slope = slope_of(f, vf_load_any(x, storage, i, part));
     vf_store_any(dx, storage, i, part, vf_mul(vf_load_any(dy, storage, i, part), slope));
+  }
+}
+
+static void glu_forward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *gate,
+                        const void *up, void *out) {
+  VF_FOR(i, part, n) {
+    vf g = vf_load_any(gate, storage, i, part), u = vf_load_any(up, storage, i, part);
+    vf_store_any(out, storage, i, part, vf_mul(value_of(f, g), u));
+  }
+}
+
+static void glu_backward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *gate,
+                         const void *up, const void *dout, void *dgate, void *dup) {
+  VF_FOR(i, part, n) {
+    vf g = vf_load_any(gate, storage, i, part), u = vf_load_any(up, storage, i, part);
+    vf d = vf_load_any(dout, storage, i, part);
+    vf_store_any(dgate, storage, i, part, vf_mul(vf_mul(d, u), slope_of(f, g)));
+    vf_store_any(dup, storage, i, part, vf_mul(d, value_of(f, g)));
+  }
+}
+
+static void softcap(int64_t n, float cap, void *x, enum spp_storage storage) {
+  vf size = vf_set1(cap), inverse = vf_set1(1.0F / cap);
+  VF_FOR(i, part, n) {
+    vf t = vf_tanh(vf_mul(vf_load_any(x, storage, i, part), inverse));
+    vf_store_any(x, storage, i, part, vf_mul(size, t));
   }
 }
 

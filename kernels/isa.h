@@ -11,9 +11,10 @@
     .layernorm_forward = layernorm_forward, .layernorm_backward = layernorm_backward, .rope = rope,          \
     .embedding_forward = embedding_forward, .embedding_backward = embedding_backward,                        \
     .cross_entropy_local = cross_entropy_local, .cross_entropy_backward = cross_entropy_backward,            \
-    .adamw = adamw, .swiglu_forward = swiglu_forward, .swiglu_backward = swiglu_backward,                    \
-    .gelu_forward = gelu_forward, .gelu_backward = gelu_backward, .softmax = softmax, .row_dots = row_dots,  \
-    .convert = convert, .add = add, .accumulate = accumulate, .scale = scale, .sum_squares = sum_squares,    \
+    .adamw = adamw, .activation_forward = activation_forward, .activation_backward = activation_backward,    \
+    .glu_forward = glu_forward, .glu_backward = glu_backward, .softcap = softcap, .softmax = softmax,        \
+    .row_dots = row_dots, .convert = convert, .add = add, .accumulate = accumulate, .scale = scale,          \
+    .sum_squares = sum_squares,                                                                              \
   }
 
 extern const struct spp_ops spp_ops_reference;

@@ -5,6 +5,7 @@
 #ifndef SPP_KERNELS_OPS_H
 #define SPP_KERNELS_OPS_H
 
+#include "base/activation.h"
 #include "kernels/bf16.h"
 
 #include <stdbool.h>
@@ -21,20 +22,21 @@ struct spp_rmsnorm {
   void *y;
   float *rstd;    /* written by the forward, read by the backward */
   const void *dy; /* from here on: backward */
-  void *dx;       /* in place of dy */
+  void *dx;       /* in place of dy or of x */
   float *dweight; /* added to, rows in increasing order */
 };
 
-/* y = weight * (x - mean) * rstd + bias, rstd = 1/sqrt(var(x) + eps). Ba et al. (arXiv 1607.06450). */
+/* y = weight * (x - mean) * rstd + bias, rstd = 1/sqrt(var(x) + eps). Ba et al. (arXiv 1607.06450). Without
+ * a weight it is 1, without a bias 0; then dweight, dbias are not touched. */
 struct spp_layernorm {
   int64_t rows, width;
   float eps;
   enum spp_storage storage;
-  const void *x, *weight, *bias;
+  const void *x, *weight, *bias; /* weight, bias: may be NULL */
   void *y;
   float *mean, *rstd;
   const void *dy;
-  void *dx;               /* in place of dy */
+  void *dx;               /* in place of dy or of x */
   float *dweight, *dbias; /* added to */
 };
 
@@ -76,6 +78,7 @@ struct spp_cross_entropy {
   float *target_logit;    /* [tokens]: 0 when the target is not held here */
   const float *grad;      /* [tokens]: d(total loss)/d(loss of the token) */
   void *dlogits;          /* like logits, in place: (softmax - onehot) * grad, 0 when ignored */
+  float softcap;          /* of the logits, which stand behind it: dlogits is of what came in; 0: none */
 };
 
 /* One AdamW step; decoupled weight decay first, bias correction by `step` (from 1). Loshchilov, Hutter (arXiv
@@ -102,16 +105,22 @@ struct spp_ops {
   void (*cross_entropy_backward)(const struct spp_cross_entropy *a);
   void (*adamw)(const struct spp_adamw *a);
 
-  /* out = silu(gate) * up, silu(x) = x / (1 + e^-x). Shazeer (arXiv 2002.05202). In place of gate or up. */
-  void (*swiglu_forward)(int64_t n, enum spp_storage storage, const void *gate, const void *up, void *out);
-  /* dgate, dup; in place of gate, up or dout. */
-  void (*swiglu_backward)(int64_t n, enum spp_storage storage, const void *gate, const void *up,
-                          const void *dout, void *dgate, void *dup);
+  /* y = f(x). In place. */
+  void (*activation_forward)(enum spp_activation f, int64_t n, enum spp_storage storage, const void *x,
+                             void *y);
+  /* dx = f'(x) * dy; in place of x or dy. */
+  void (*activation_backward)(enum spp_activation f, int64_t n, enum spp_storage storage, const void *x,
+                              const void *dy, void *dx);
 
-  /* y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))): the tanh form of Hendrycks, Gimpel (arXiv
-   * 1606.08415). In place. */
-  void (*gelu_forward)(int64_t n, enum spp_storage storage, const void *x, void *y);
-  void (*gelu_backward)(int64_t n, enum spp_storage storage, const void *x, const void *dy, void *dx);
+  /* out = f(gate) * up. Shazeer (arXiv 2002.05202). In place of gate or up. */
+  void (*glu_forward)(enum spp_activation f, int64_t n, enum spp_storage storage, const void *gate,
+                      const void *up, void *out);
+  /* dgate, dup; in place of gate, up or dout. */
+  void (*glu_backward)(enum spp_activation f, int64_t n, enum spp_storage storage, const void *gate,
+                       const void *up, const void *dout, void *dgate, void *dup);
+
+  /* x = cap * tanh(x / cap). In place. */
+  void (*softcap)(int64_t n, float cap, void *x, enum spp_storage storage);
 
   /* Each row of x [rows][n] to probabilities, fp32, in place. */
   void (*softmax)(int64_t rows, int64_t n, const float *x, float *y);

@@ -41,6 +41,10 @@ static void rmsnorm_backward(const struct spp_rmsnorm *a) {
   }
 }
 
+static double weight_of(const struct spp_layernorm *a, int64_t i) {
+  return a->weight ? get(a->weight, a->storage, i) : 1.0;
+}
+
 static void layernorm_forward(const struct spp_layernorm *a) {
   for (int64_t r = 0; r < a->rows; r++) {
     int64_t row = r * a->width;
@@ -53,8 +57,9 @@ static void layernorm_forward(const struct spp_layernorm *a) {
     a->mean[r] = (float)mean;
     a->rstd[r] = (float)rstd;
     for (int64_t i = 0; i < a->width; i++) {
-      double n = (get(a->x, a->storage, row + i) - mean) * rstd;
-      put(a->y, a->storage, row + i, get(a->weight, a->storage, i) * n + get(a->bias, a->storage, i));
+      double n = (get(a->x, a->storage, row + i) - mean) * rstd, bias = 0.0;
+      if (a->bias) bias = get(a->bias, a->storage, i);
+      put(a->y, a->storage, row + i, weight_of(a, i) * n + bias);
     }
   }
 }
@@ -65,15 +70,15 @@ static void layernorm_backward(const struct spp_layernorm *a) {
     int64_t row = r * a->width;
     double mean = (double)a->mean[r], rstd = (double)a->rstd[r], sum_g = 0.0, sum_gn = 0.0;
     for (int64_t i = 0; i < a->width; i++) {
-      double g = get(a->weight, a->storage, i) * get(a->dy, a->storage, row + i);
+      double g = weight_of(a, i) * get(a->dy, a->storage, row + i);
       sum_g += g;
       sum_gn += g * (get(a->x, a->storage, row + i) - mean) * rstd;
     }
     for (int64_t i = 0; i < a->width; i++) {
       double dy = get(a->dy, a->storage, row + i), n = (get(a->x, a->storage, row + i) - mean) * rstd;
-      a->dweight[i] += (float)(dy * n);
-      a->dbias[i] += (float)dy;
-      double g = get(a->weight, a->storage, i) * dy;
+      if (a->weight) a->dweight[i] += (float)(dy * n);
+      if (a->bias) a->dbias[i] += (float)dy;
+      double g = weight_of(a, i) * dy;
       put(a->dx, a->storage, row + i, rstd * (g - (sum_g + n * sum_gn) / (double)a->width));
     }
   }
@@ -130,8 +135,10 @@ static void cross_entropy_backward(const struct spp_cross_entropy *a) {
     double grad = a->targets[t] < 0 ? 0.0 : (double)a->grad[t];
     for (int64_t j = 0; j < a->vocab; j++) {
       int64_t at = t * a->row_stride + j;
-      double p = exp(get(a->logits, a->storage, at) - (double)a->max[t]) / (double)a->sum[t];
-      put(a->dlogits, a->storage, at, grad * (p - (a->first + j == a->targets[t] ? 1.0 : 0.0)));
+      double logit = get(a->logits, a->storage, at), cap = (double)a->softcap;
+      double p = exp(logit - (double)a->max[t]) / (double)a->sum[t];
+      double slope = cap > 0 ? 1.0 - pow(logit / cap, 2.0) : 1.0;
+      put(a->dlogits, a->storage, at, grad * slope * (p - (a->first + j == a->targets[t] ? 1.0 : 0.0)));
     }
   }
 }
@@ -155,39 +162,66 @@ static double sigmoid(double x) {
   return 1.0 / (1.0 + exp(-x));
 }
 
-static void swiglu_forward(int64_t n, enum spp_storage storage, const void *gate, const void *up, void *out) {
-  for (int64_t i = 0; i < n; i++) {
-    double g = get(gate, storage, i);
-    put(out, storage, i, g * sigmoid(g) * get(up, storage, i));
+/* The normal distribution, and the argument of the tanh form: sqrt(2/pi) (x + 0.044715 x^3). */
+static double normal_below(double x) {
+  return 0.5 * (1.0 + erf(x * 0.70710678118654752440));
+}
+static double tanh_argument(double x) {
+  return 0.79788456080286535588 * (x + 0.044715 * x * x * x);
+}
+
+static double value_of(enum spp_activation f, double x) {
+  switch (f) {
+  case SPP_GELU: return x * normal_below(x);
+  case SPP_GELU_TANH: return 0.5 * x * (1.0 + tanh(tanh_argument(x)));
+  case SPP_RELU: return fmax(x, 0.0);
+  case SPP_RELU2: return fmax(x, 0.0) * fmax(x, 0.0);
+  default: return x * sigmoid(x);
   }
 }
 
-/* silu'(g) = s * (1 + g * (1 - s)), s = sigmoid(g). */
-static void swiglu_backward(int64_t n, enum spp_storage storage, const void *gate, const void *up,
-                            const void *dout, void *dgate, void *dup) {
-  for (int64_t i = 0; i < n; i++) {
-    double g = get(gate, storage, i), u = get(up, storage, i), d = get(dout, storage, i), s = sigmoid(g);
-    put(dgate, storage, i, d * u * s * (1.0 + g * (1.0 - s)));
-    put(dup, storage, i, d * g * s);
+/* silu' = s * (1 + x * (1 - s)), s = sigmoid(x); gelu' = Phi + x * phi. */
+static double slope_of(enum spp_activation f, double x) {
+  double s = sigmoid(x), t = tanh(tanh_argument(x)), bend = 0.79788456080286535588 * (1.0 + 0.134145 * x * x);
+  switch (f) {
+  case SPP_GELU: return normal_below(x) + x * 0.39894228040143267794 * exp(-0.5 * x * x);
+  case SPP_GELU_TANH: return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * bend;
+  case SPP_RELU: return x > 0.0 ? 1.0 : 0.0;
+  case SPP_RELU2: return 2.0 * fmax(x, 0.0);
+  default: return s * (1.0 + x * (1.0 - s));
   }
 }
 
-/* sqrt(2/pi) and the cubic coefficient of the tanh form. */
-static const double gelu_a = 0.79788456080286535588, gelu_b = 0.044715;
+static void activation_forward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *x,
+                               void *y) {
+  for (int64_t i = 0; i < n; i++)
+    put(y, storage, i, value_of(f, get(x, storage, i)));
+}
 
-static void gelu_forward(int64_t n, enum spp_storage storage, const void *x, void *y) {
+static void activation_backward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *x,
+                                const void *dy, void *dx) {
+  for (int64_t i = 0; i < n; i++)
+    put(dx, storage, i, get(dy, storage, i) * slope_of(f, get(x, storage, i)));
+}
+
+static void glu_forward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *gate,
+                        const void *up, void *out) {
+  for (int64_t i = 0; i < n; i++)
+    put(out, storage, i, value_of(f, get(gate, storage, i)) * get(up, storage, i));
+}
+
+static void glu_backward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *gate,
+                         const void *up, const void *dout, void *dgate, void *dup) {
   for (int64_t i = 0; i < n; i++) {
-    double v = get(x, storage, i);
-    put(y, storage, i, 0.5 * v * (1.0 + tanh(gelu_a * (v + gelu_b * v * v * v))));
+    double g = get(gate, storage, i), u = get(up, storage, i), d = get(dout, storage, i);
+    put(dgate, storage, i, d * u * slope_of(f, g));
+    put(dup, storage, i, d * value_of(f, g));
   }
 }
 
-static void gelu_backward(int64_t n, enum spp_storage storage, const void *x, const void *dy, void *dx) {
-  for (int64_t i = 0; i < n; i++) {
-    double v = get(x, storage, i), t = tanh(gelu_a * (v + gelu_b * v * v * v));
-    double slope = 0.5 * (1.0 + t) + 0.5 * v * (1.0 - t * t) * gelu_a * (1.0 + 3.0 * gelu_b * v * v);
-    put(dx, storage, i, get(dy, storage, i) * slope);
-  }
+static void softcap(int64_t n, float cap, void *x, enum spp_storage storage) {
+  for (int64_t i = 0; i < n; i++)
+    put(x, storage, i, (double)cap * tanh(get(x, storage, i) / (double)cap));
 }
 
 static void softmax(int64_t rows, int64_t n, const float *x, float *y) {

@@ -6,8 +6,17 @@
 
 #include "model/memory.h"
 
-/* The part of the layer whose backward frees the tensor. */
-enum spp_block { SPP_BLOCK_NORM1, SPP_BLOCK_ATTENTION, SPP_BLOCK_NORM2, SPP_BLOCK_MLP, SPP_BLOCK_COUNT };
+/* The part of the layer whose backward frees the tensor. INPUT: the layer's own, which a checkpoint of the
+ * layer is; MLP_INPUT: freed in the forward, where it is not kept, before the MLP's output is made. */
+enum spp_block {
+  SPP_BLOCK_INPUT,
+  SPP_BLOCK_NORM1,
+  SPP_BLOCK_ATTENTION,
+  SPP_BLOCK_NORM2,
+  SPP_BLOCK_MLP_INPUT,
+  SPP_BLOCK_MLP,
+  SPP_BLOCK_COUNT
+};
 
 /* Under NVFP4 the first layers and the 16-bit tail keep different tensors. */
 enum spp_kept_in { SPP_KEPT_IN_ALL, SPP_KEPT_IN_WIDE, SPP_KEPT_IN_FP4 };
@@ -70,8 +79,8 @@ int64_t spp_expert_rows(const struct spp_job *job, const struct spp_geometry *g)
 void spp_kept_append(const struct spp_layer_view *v, const struct spp_tensor *tensor, enum spp_block block,
                      unsigned modules, enum spp_dtype dtype, int64_t rows, int64_t cols);
 /* What a product keeps of its input, and once for each of `products` that quantise it for themselves. */
-void spp_kept_append_input(const struct spp_layer_view *v, const struct spp_tensor *tensor, enum spp_block block,
-                           unsigned modules, int64_t rows, int64_t cols, int products);
+void spp_kept_append_input(const struct spp_layer_view *v, const struct spp_tensor *tensor,
+                           enum spp_block block, unsigned modules, int64_t rows, int64_t cols, int products);
 /* SPP_RC_ALWAYS where a compiled FP8 product makes its input again, else 0. */
 unsigned spp_remade_input(const struct spp_layer_view *v);
 void spp_kept_norms(const struct spp_layer_view *v);     /* activations_norm.c */
@@ -88,9 +97,12 @@ void spp_kept_norm(const struct spp_layer_view *v, const struct spp_norm_tensors
 
 /* Does a norm keep its input as it came (one kernel), not an fp32 copy? */
 bool spp_norm_keeps_input(const struct spp_job *job);
+/* Is this tensor the layer's input as it came, and so what a checkpoint of the layer holds already? */
+bool spp_kept_is_layer_input(const struct spp_job *job, const struct spp_kept *kept);
 
 /* LoRA: does the linear behind `targets` keep its own input? Trained weights do; a frozen weight never does,
- * but its adapter does when it reads the very same tensor (no dropout, no cast), and some quantised products do. */
+ * but its adapter does when it reads the very same tensor (no dropout, no cast), and some quantised products
+ * do. */
 bool spp_keeps_input(const struct spp_job *job, const struct spp_layout *layout, unsigned targets);
 
 #endif

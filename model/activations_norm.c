@@ -12,6 +12,8 @@ static const struct spp_tensor norm2_scaled =
     KEPT("post-attention norm: normalised", "gradient of the norm weight");
 static const struct spp_tensor norm2_stats = KEPT("post-attention norm: statistics", "norm backward");
 static const struct spp_tensor norm2_output = KEPT("post-attention norm: output", "input of the MLP");
+static const struct spp_tensor attention_input = KEPT("attention input", "input of q, k, v");
+static const struct spp_tensor mlp_input = KEPT("MLP input", "input of the MLP");
 static const struct spp_tensor after_input = KEPT("norm after a block: input", "norm backward");
 static const struct spp_tensor after_scaled =
     KEPT("norm after a block: normalised", "gradient of the norm weight");
@@ -41,6 +43,12 @@ bool spp_norm_keeps_input(const struct spp_job *job) {
   return one_kernel(job) && (job->arch->norm != SPP_NORM_NO_WEIGHT || job->kernels == SPP_KERNELS_FUSED);
 }
 
+/* The first norm's input, where one kernel keeps that; attention's, where no norm stands before it. */
+bool spp_kept_is_layer_input(const struct spp_job *job, const struct spp_kept *k) {
+  return k->block == SPP_BLOCK_INPUT && k->dtype == spp_activation_dtype(job) &&
+         k->cols == job->arch->hidden && (spp_norm_keeps_input(job) || job->arch->norms_behind);
+}
+
 /* Eager RMSNorm (transformers modeling_llama.py): fp32 copy of the input (pow and mul), rsqrt, and the
  * normalised x when the weight is trained. One fused kernel (torch layer_norm, Liger, TE): the input itself
  * and fp32 statistics: rstd, and the mean for LayerNorm. */
@@ -49,7 +57,8 @@ void spp_kept_norm(const struct spp_layer_view *v, const struct spp_norm_tensors
   const struct spp_arch *arch = v->job->arch;
   bool whole = one_kernel(v->job);
   enum spp_dtype scaled = scales_in_fp32(arch) ? SPP_DTYPE_FP32 : v->act;
-  spp_kept_append(v, names->input, block, modules, spp_norm_keeps_input(v->job) ? v->act : SPP_DTYPE_FP32,
+  enum spp_block of_input = block == SPP_BLOCK_NORM1 ? SPP_BLOCK_INPUT : block;
+  spp_kept_append(v, names->input, of_input, modules, spp_norm_keeps_input(v->job) ? v->act : SPP_DTYPE_FP32,
                   rows, width);
   if (!whole && !rms(arch)) spp_kept_append(v, names->scaled, block, modules, SPP_DTYPE_FP32, rows, width);
   if (!whole && !spp_job_has_adapters(v->job))
@@ -66,32 +75,71 @@ static int64_t output_rows(const struct spp_layer_view *v) {
   return gathered ? v->g->tokens : v->g->stream_tokens;
 }
 
-static void output(const struct spp_layer_view *v, const struct spp_tensor *name, enum spp_block block,
-                   unsigned targets) {
+/* What the products named by `targets` read. */
+static void read_by(const struct spp_layer_view *v, const struct spp_tensor *name, enum spp_block block,
+                    unsigned modules, unsigned targets) {
   if (!spp_keeps_input(v->job, v->layout, targets)) return;
   int readers = targets & SPP_LORA_GATE ? 2 : 0; /* products that read it */
   if (targets & SPP_LORA_Q) readers += v->job->framework->fuses_qkv ? 1 : 3;
-  spp_kept_append_input(v, name, block, SPP_RC_LAYERNORM, output_rows(v), v->job->arch->hidden, readers);
+  spp_kept_append_input(v, name, block, modules, output_rows(v), v->job->arch->hidden, readers);
 }
 
-/* Pre-norm layers, layers with a norm after each block too, and parallel blocks, whose attention and MLP read
- * one norm's output (or two norms of the same input: Falcon's new decoder). Post-norm layers (OLMo 2) keep as
- * much as pre-norm ones: the residual stream is q, k, v's input instead of the norm's output. */
-void spp_kept_norms(const struct spp_layer_view *v) {
+enum { QKV = SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V, WIDENING = SPP_LORA_GATE | SPP_LORA_UP };
+
+/* Does each part of backward free what it has read at once (exec/layer_backward.c)? */
+static bool frees_early(const struct spp_layer_view *v) {
+  return v->job->framework->sharding == SPP_SHARDING_UNITS;
+}
+static enum spp_block of_mlp_input(const struct spp_layer_view *v) {
+  if (!frees_early(v)) return SPP_BLOCK_NORM2;
+  return v->kind->moe ? SPP_BLOCK_MLP : SPP_BLOCK_MLP_INPUT;
+}
+
+/* The outputs of attention and of the MLP. Attention's holds the gradient while attention works, where it is
+ * not freed early. */
+static void keep_behind(const struct spp_layer_view *v) {
+  int64_t rows = v->g->stream_tokens, h = v->job->arch->hidden;
+  spp_kept_norm(v, &after, frees_early(v) ? SPP_BLOCK_ATTENTION : SPP_BLOCK_NORM2, 0, rows, h, 1);
+  spp_kept_norm(v, &after, SPP_BLOCK_MLP, 0, rows, h, 1);
+}
+
+/* Attention and MLP read one norm's output, or norms of their own of the same input. */
+static void keep_parallel(const struct spp_layer_view *v) {
   const struct spp_arch *a = v->job->arch;
-  const unsigned qkv = SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V, mlp = SPP_LORA_GATE | SPP_LORA_UP;
   int64_t rows = v->g->stream_tokens, h = a->hidden;
-  bool single = a->parallel_block && a->norms_per_layer < 2;
+  bool single = a->norms_per_layer < 2;
   spp_kept_norm(v, &norm1, SPP_BLOCK_NORM1, 0, rows, h, 1);
-  output(v, &norm1_output, SPP_BLOCK_ATTENTION, single ? qkv | mlp : qkv);
-  if (single) return;
-  if (a->parallel_block && spp_norm_keeps_input(v->job)) /* the second norm reads the same storage */
+  if (single) {
+    read_by(v, &norm1_output, frees_early(v) ? SPP_BLOCK_NORM1 : SPP_BLOCK_ATTENTION, SPP_RC_LAYERNORM,
+            QKV | WIDENING);
+    return;
+  }
+  read_by(v, &norm1_output, SPP_BLOCK_ATTENTION, SPP_RC_LAYERNORM, QKV);
+  if (spp_norm_keeps_input(v->job)) /* the second norm reads the same storage */
     spp_kept_append(v, &norm2_stats, SPP_BLOCK_NORM2, 0, SPP_DTYPE_FP32, rows, rms(a) ? 1 : 2);
   else
     spp_kept_norm(v, &norm2, SPP_BLOCK_NORM2, 0, rows, h, 1);
-  bool early = v->job->framework->sharding == SPP_SHARDING_UNITS; /* exec/layer_backward.c frees it in mlp() */
-  output(v, &norm2_output, early ? SPP_BLOCK_MLP : SPP_BLOCK_NORM2, mlp);
-  if (a->norms_per_layer < 4) return;
-  spp_kept_norm(v, &after, SPP_BLOCK_NORM2, 0, rows, h, 1);
-  spp_kept_norm(v, &after, SPP_BLOCK_MLP, 0, rows, h, 1);
+  read_by(v, &norm2_output, of_mlp_input(v), SPP_RC_LAYERNORM, WIDENING);
+}
+
+/* Norms before attention and MLP, and behind them too (Gemma 2), or behind alone (OLMo 2): then the stream
+ * itself is what the products read. */
+void spp_kept_norms(const struct spp_layer_view *v) {
+  const struct spp_arch *a = v->job->arch;
+  int64_t rows = v->g->stream_tokens, h = a->hidden;
+  if (a->norms_behind) {
+    read_by(v, &attention_input, SPP_BLOCK_INPUT, 0, QKV);
+    read_by(v, &mlp_input, of_mlp_input(v), 0, WIDENING);
+    keep_behind(v);
+    return;
+  }
+  if (a->parallel_block) {
+    keep_parallel(v);
+    return;
+  }
+  spp_kept_norm(v, &norm1, SPP_BLOCK_NORM1, 0, rows, h, 1);
+  read_by(v, &norm1_output, SPP_BLOCK_ATTENTION, SPP_RC_LAYERNORM, QKV);
+  spp_kept_norm(v, &norm2, SPP_BLOCK_NORM2, 0, rows, h, 1);
+  read_by(v, &norm2_output, of_mlp_input(v), SPP_RC_LAYERNORM, WIDENING);
+  if (a->norms_per_layer >= 4) keep_behind(v);
 }

@@ -123,12 +123,6 @@ static void check_heads(struct spp_arch_reader *r) {
                     "the number of heads is not a multiple of the number of KV heads");
 }
 
-static bool read_softcap(struct spp_arch_reader *r, const char *key) {
-  double cap = 0;
-  if (r->status == SPP_OK) r->status = spp_json_real_or(spp_json_get(r->text, key), 0, 1e6, 0, &cap, r->diag);
-  return cap > 0;
-}
-
 /* Names in the config classes; the default of most of them. */
 static double read_eps(struct spp_arch_reader *r) {
   static const char *const names[] = {"rms_norm_eps",      "layer_norm_eps", "layer_norm_epsilon",
@@ -161,6 +155,7 @@ static void read_scalars(struct spp_arch_reader *r) {
   a->norm_eps = read_eps(r);
   a->norms_per_layer = f->norms_per_layer;
   a->parallel_block = f->parallel;
+  a->norms_behind = f->norms_behind;
   a->mlp = f->mlp;
   a->keeps = spp_arch_keeps(f->model_type);
   a->tied = read_tied(r);
@@ -170,8 +165,7 @@ static void read_scalars(struct spp_arch_reader *r) {
   if (!f->qk_norm_key || spp_arch_read_bool(r, spp_json_get(r->text, f->qk_norm_key), false))
     a->qk_norm = f->qk_norm;
   spp_arch_read_rope(r);
-  a->logit_softcap = read_softcap(r, "final_logit_softcapping");
-  a->attention_softcap = read_softcap(r, "attn_logit_softcapping");
+  spp_arch_read_block(r);
   a->learned_positions = f->learned_positions ? a->max_positions : 0;
   a->mtp_layers = spp_arch_read_i64(r, spp_json_get(r->text, "num_nextn_predict_layers"), 0, 64, 0);
   r->fused_qkv = f->fused_qkv;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/activation.h"
 #include "base/arena.h"
 #include "base/status.h"
 
@@ -110,16 +111,22 @@ struct spp_arch {
   double norm_eps;
   int norms_per_layer; /* norms of width hidden in one layer: 2, 4 (Gemma 2/3), 1 (parallel attention) */
   bool parallel_block; /* attention and MLP read the same norm output */
+  bool norms_behind;   /* both norms stand behind attention and MLP, none before (OLMo 2) */
   enum spp_mlp_kind mlp;
+  enum spp_activation activation;
   unsigned keeps;            /* SPP_KEEPS_* */
   int64_t learned_positions; /* rows of a learned position table, 0 = none */
-  bool logit_softcap, attention_softcap;
+  int64_t first_position;    /* row of the table that the first token of a text reads (OPT: 2) */
+  bool attention_softcap;
+  double logit_softcap; /* 0: none */
+  /* Factors: on the embedding, on what attention and MLP add to the stream, on the logits. */
+  double embedding_scale, residual_scale, logit_scale;
 
   int64_t experts, experts_per_token, expert_ffn, shared_experts,
       shared_expert_ffn; /* 0 when dense; shared width: of one */
   bool shared_expert_gate, router_bias, expert_bias, router_sigmoid;
   bool router_normalise; /* the weights of the chosen experts are made to sum to 1 (norm_topk_prob) */
-  int64_t mtp_layers; /* multi-token-prediction modules, not counted in totals */
+  int64_t mtp_layers;    /* multi-token-prediction modules, not counted in totals */
 
   struct spp_vision vision;
 
@@ -160,16 +167,17 @@ static inline int64_t spp_arch_kv_heads(const struct spp_arch *a) {
  * named). */
 enum spp_status spp_arch_load(const char *config_dir, const char *name, struct spp_arena *arena,
                               const struct spp_arch **arch, struct spp_diag *diag);
-/* The same model made smaller: figures that take the place of those of its config.json; 0: as the file says. */
+/* The same model made smaller: figures that take the place of those of its config.json; 0: as the file says.
+ */
 struct spp_arch_scale {
   int64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab, experts, experts_per_token, expert_ffn,
       shared_experts;
 };
 /* "layers=2,hidden=64,kv-heads=2": SPP_ERR_USAGE names what is wrong, and the names there are. */
 enum spp_status spp_arch_scale_parse(const char *text, struct spp_arch_scale *scale, struct spp_diag *diag);
-enum spp_status spp_arch_load_scaled(const char *config_dir, const char *name, const struct spp_arch_scale *scale,
-                                     struct spp_arena *arena, const struct spp_arch **arch,
-                                     struct spp_diag *diag);
+enum spp_status spp_arch_load_scaled(const char *config_dir, const char *name,
+                                     const struct spp_arch_scale *scale, struct spp_arena *arena,
+                                     const struct spp_arch **arch, struct spp_diag *diag);
 /* Same from text already read; `where` names it in errors. */
 enum spp_status spp_arch_parse(const char *text, size_t length, const char *where, struct spp_arena *arena,
                                const struct spp_arch **arch, struct spp_diag *diag);

@@ -49,7 +49,8 @@ static void adjust_sigmoid(struct spp_arch_reader *r) {
  */
 static void adjust_opt(struct spp_arch_reader *r) {
   struct spp_json narrow = spp_json_get(r->text, "word_embed_proj_dim");
-  r->arch->learned_positions += 2;
+  r->arch->first_position = 2;
+  r->arch->learned_positions += r->arch->first_position;
   bool scaled = r->scale && r->scale->hidden > 0;
   if (!scaled && spp_arch_read_i64(r, narrow, 1, 1 << 20, r->arch->hidden) != r->arch->hidden)
     spp_arch_refuse(r, narrow, "only OPT models with word_embed_proj_dim = hidden_size can be described",
@@ -112,6 +113,11 @@ static void adjust_phi(struct spp_arch_reader *r) {
   refuse_qk_layernorm(r, spp_json_get(r->text, "qk_layernorm"));
 }
 
+/* "gelu" in the first configs stands for the tanh form (transformers configuration_gemma.py). */
+static void adjust_gemma(struct spp_arch_reader *r) {
+  if (r->arch->activation == SPP_GELU) r->arch->activation = SPP_GELU_TANH;
+}
+
 static void adjust_stablelm(struct spp_arch_reader *r) {
   r->arch->parallel_block = spp_arch_read_bool(r, spp_json_get(r->text, "use_parallel_residual"), false);
   if (r->arch->parallel_block) r->arch->norms_per_layer = 1;
@@ -127,8 +133,9 @@ static void adjust_stablelm(struct spp_arch_reader *r) {
   RMS_GATED, .mla = true, .moe = true, .qkv_bias = IF("attention_bias", false),                              \
              .o_bias = IF("attention_bias", false), .adjust = adjust_deepseek
 #define GEMMA                                                                                                \
-  .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED, .tied = true,                            \
-  .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false)
+  .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED, .tied = true, .scaled_embedding = true,  \
+  .activation = "gelu_pytorch_tanh", .qkv_bias = IF("attention_bias", false),                                \
+  .o_bias = IF("attention_bias", false)
 
 #define COHERE                                                                                               \
   .norm = SPP_NORM_LAYER_NO_BIAS, .norms_per_layer = 1, .mlp = SPP_MLP_GATED, .tied = true,                  \
@@ -159,7 +166,8 @@ static const struct spp_arch_family families[] = {
      .mlp_bias = IF("mlp_bias", false), .head_dim = 128},
     {"ernie4_5", RMS_GATED, .qkv_bias = IF("use_bias", false), .o_bias = IF("use_bias", false),
      .mlp_bias = IF("use_bias", false), .tied = true, .head_dim = 128},
-    {"exaone4", RMS_GATED, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN, .window_period = 4},
+    {"exaone4", RMS_GATED, .norms_behind = true, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN,
+     .window_period = 4},
     {"mixtral", RMS_GATED, .moe = true, .window = SPP_WINDOW_ALL},
     {"qwen", RMS_GATED, .qkv_bias = ALWAYS, .o_bias = UNLESS("no_bias"), .mlp_bias = UNLESS("no_bias"),
      .fused_qkv = true, .adjust = adjust_qwen1},
@@ -177,13 +185,15 @@ static const struct spp_arch_family families[] = {
     {"glm4_moe_lite", RMS_GATED, .mla = true, .moe = true, .qkv_bias = IF("attention_bias", false),
      .o_bias = IF("attention_bias", false), .adjust = adjust_sigmoid},
     {"gemma", .norm = SPP_NORM_RMS, .norms_per_layer = 2, .mlp = SPP_MLP_GATED, .tied = true,
+     .scaled_embedding = true, .activation = "gelu_pytorch_tanh", .adjust = adjust_gemma,
      .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false), .head_dim = 256},
     {"gemma2", GEMMA, .window = SPP_WINDOW_ALTERNATE, .head_dim = 256},
     {"gemma3", GEMMA, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN, .head_dim = 256, .heads = 8,
      .kv_heads = 4, .vocab = 262208},
     {"gemma3_text", GEMMA, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN, .head_dim = 256},
     {"phi", .norm = SPP_NORM_LAYER, .norms_per_layer = 1, .mlp = SPP_MLP_PLAIN, .parallel = true,
-     .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .head_bias = true, .adjust = adjust_phi},
+     .activation = "gelu_new", .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .head_bias = true,
+     .adjust = adjust_phi},
     {"phi3", RMS_GATED, .fused_qkv = true, .fused_gate_up = true, .window = SPP_WINDOW_ALL},
     {"glm", RMS_GATED, .qkv_bias = IF("attention_bias", true), .fused_gate_up = true, .head_dim = 128},
     {"glm4", .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED,
@@ -195,29 +205,33 @@ static const struct spp_arch_family families[] = {
     {"gpt_oss", RMS_GATED, .qkv_bias = IF("attention_bias", true), .o_bias = IF("attention_bias", true),
      .fused_gate_up = true, .moe = true, .window = SPP_WINDOW_ALTERNATE, .adjust = adjust_gpt_oss,
      .head_dim = 64},
-    {"gpt2", LN_PLAIN, .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .tied = true,
-     .fused_qkv = true, .learned_positions = true, .ffn_factor = 4},
-    {"gpt_bigcode", LN_PLAIN, .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS, .tied = true,
-     .fused_qkv = true, .learned_positions = true, .ffn_factor = 4, .adjust = adjust_gpt_bigcode},
+    {"gpt2", LN_PLAIN, .activation = "gelu_new", .qkv_bias = ALWAYS, .o_bias = ALWAYS, .mlp_bias = ALWAYS,
+     .tied = true, .fused_qkv = true, .learned_positions = true, .ffn_factor = 4},
+    {"gpt_bigcode", LN_PLAIN, .activation = "gelu_pytorch_tanh", .qkv_bias = ALWAYS, .o_bias = ALWAYS,
+     .mlp_bias = ALWAYS, .tied = true, .fused_qkv = true, .learned_positions = true, .ffn_factor = 4,
+     .adjust = adjust_gpt_bigcode},
     {"gptj", .norm = SPP_NORM_LAYER, .norms_per_layer = 1, .mlp = SPP_MLP_PLAIN, .mlp_bias = ALWAYS,
-     .parallel = true, .head_bias = true, .ffn_factor = 4},
-    {"starcoder2", LN_PLAIN, .qkv_bias = IF("use_bias", true), .o_bias = IF("use_bias", true),
-     .mlp_bias = IF("use_bias", true), .tied = true, .window = SPP_WINDOW_ALL},
-    {"nemotron", LN_PLAIN, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
-     .mlp_bias = IF("mlp_bias", false)},
+     .activation = "gelu_new", .parallel = true, .head_bias = true, .ffn_factor = 4},
+    {"starcoder2", LN_PLAIN, .activation = "gelu_pytorch_tanh", .qkv_bias = IF("use_bias", true),
+     .o_bias = IF("use_bias", true), .mlp_bias = IF("use_bias", true), .tied = true,
+     .window = SPP_WINDOW_ALL},
+    {"nemotron", LN_PLAIN, .activation = "relu2", .qkv_bias = IF("attention_bias", false),
+     .o_bias = IF("attention_bias", false), .mlp_bias = IF("mlp_bias", false)},
     {"gpt_neox", LN_PLAIN, .qkv_bias = IF("attention_bias", true), .o_bias = IF("attention_bias", true),
      .mlp_bias = ALWAYS, .fused_qkv = true, .adjust = adjust_neox},
-    {"opt", LN_PLAIN, .qkv_bias = IF("enable_bias", true), .o_bias = IF("enable_bias", true),
-     .mlp_bias = IF("enable_bias", true), .tied = true, .learned_positions = true, .adjust = adjust_opt},
+    {"opt", LN_PLAIN, .activation = "relu", .qkv_bias = IF("enable_bias", true),
+     .o_bias = IF("enable_bias", true), .mlp_bias = IF("enable_bias", true), .tied = true,
+     .learned_positions = true, .adjust = adjust_opt},
     {"falcon", LN_PLAIN, .qkv_bias = IF("bias", false), .o_bias = IF("bias", false),
      .mlp_bias = IF("bias", false), .tied = true, .fused_qkv = true, .ffn_factor = 4,
      .adjust = adjust_falcon},
     {"mpt", LN_PLAIN, .qkv_bias = UNLESS("no_bias"), .o_bias = UNLESS("no_bias"),
      .mlp_bias = UNLESS("no_bias"), .tied = true, .fused_qkv = true, .ffn_factor = 4, .adjust = adjust_mpt},
-    {"olmo2", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
-     .qk_norm = SPP_QK_NORM_FULL},
-    {"olmo3", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
-     .qk_norm = SPP_QK_NORM_FULL, .window = SPP_WINDOW_PATTERN, .window_period = 4},
+    {"olmo2", RMS_GATED, .norms_behind = true, .qkv_bias = IF("attention_bias", false),
+     .o_bias = IF("attention_bias", false), .qk_norm = SPP_QK_NORM_FULL},
+    {"olmo3", RMS_GATED, .norms_behind = true, .qkv_bias = IF("attention_bias", false),
+     .o_bias = IF("attention_bias", false), .qk_norm = SPP_QK_NORM_FULL, .window = SPP_WINDOW_PATTERN,
+     .window_period = 4},
     {"olmoe", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
      .qk_norm = SPP_QK_NORM_FULL, .moe = true, .topk_as_is = true},
     {"olmo", .norm = SPP_NORM_NO_WEIGHT, .norms_per_layer = 2, .mlp = SPP_MLP_GATED,

@@ -55,6 +55,9 @@ struct spp_arch_family {
   bool fused_gate_up;
   bool learned_positions;
   bool head_bias;
+  bool norms_behind;      /* as in struct spp_arch */
+  bool scaled_embedding;  /* by the root of its width: Gemma */
+  const char *activation; /* when the config does not say; NULL: silu of gated MLPs, gelu of plain ones */
   bool mla;
   bool moe; /* has experts: their fields are then required */
   bool topk_as_is; /* weights of chosen experts do not sum to 1, when norm_topk_prob is absent */
@@ -98,6 +101,8 @@ void spp_arch_note(struct spp_arch *arch, const char *fmt, ...) SPP_PRINTF(2, 3)
 
 /* model/arch_rope.c: how positions enter attention. */
 void spp_arch_read_rope(struct spp_arch_reader *reader);
+/* model/arch_block.c: activation and factors of the layers and of what stands outside. */
+void spp_arch_read_block(struct spp_arch_reader *reader);
 /* model/arch_layers.c: experts and windows; which layers are of which kind. */
 void spp_arch_read_layers(struct spp_arch_reader *reader);
 /* model/arch_vision.c */

@@ -46,9 +46,10 @@ static int64_t travel_bytes(const struct spp_comm_context *c, int64_t elements, 
 
 static void count_dense(const struct spp_comm_context *c, struct population *p) {
   const struct spp_model_sums *sums = &c->job->sums;
-  const struct spp_weight_sums *outer[4];
+  const struct spp_weight_sums *outer[5];
   int n = 0;
   if (c->stage->first) outer[n++] = &sums->embedding;
+  if (c->stage->first) outer[n++] = &sums->position;
   if (c->stage->first) outer[n++] = &sums->vision;
   if (c->stage->last) outer[n++] = &sums->head;
   if (c->stage->last) outer[n++] = &sums->other;
@@ -84,13 +85,15 @@ static void count_experts(const struct spp_comm_context *c, struct population *p
   p->gathered_bytes = travel_bytes(c, elements, quantised);
 }
 
-/* Collectives one event is made of. Buckets of other frameworks hold many layers: one. A tied head on the
- * embedding's stage uses the embedding's unit again; on another stage its copy is a unit of its own. */
+/* Collectives one event is made of. Buckets of other frameworks hold many layers: one. A table of positions
+ * is a unit; a tied head on the embedding's stage uses the embedding's unit again; on another stage its copy
+ * is a unit of its own. */
 static int64_t calls(const struct spp_comm_context *c, bool expert, enum spp_pass pass) {
   if (!goes_by_unit(c)) return 1;
   if (expert) return c->moe_layers;
   bool more = c->job->arch->tied && c->stage->last && (!c->stage->first || pass != SPP_PASS_STEP);
-  return c->stage->layers + c->stage->first + c->stage->last + more;
+  bool positions = c->stage->first && c->job->arch->learned_positions > 0;
+  return c->stage->layers + c->stage->first + positions + c->stage->last + more;
 }
 
 static void emit_state_op(const struct spp_comm_context *c, const struct population *p,

@@ -34,13 +34,13 @@ static const struct spp_memory_totals *held_of(const struct spp_evaluator *e, st
 /* Rows of one block that the same modules of a selective recompute drop live and die together: they are one
  * row of bytes, but for what may be a layer's input. Lists of absurd sizes are left as they are: their sums
  * saturate row by row. */
-static void join_rows(const struct spp_memory_view *v, struct spp_kept_list *list) {
+static void join_rows(struct spp_kept_list *list) {
   const int64_t most_bytes = INT64_C(1) << 40;
   int count = 0;
   if (list->bytes > most_bytes) return;
   for (int i = 0; i < list->count; i++) {
     const struct spp_kept k = list->items[i];
-    bool input = k.block == SPP_BLOCK_NORM1 && k.dtype == v->act && k.cols == v->job->arch->hidden;
+    bool input = k.block == SPP_BLOCK_INPUT;
     struct spp_kept *into = NULL;
     for (int j = 0; !input && !into && j < count; j++)
       if (list->items[j].block == k.block && list->items[j].modules == k.modules &&
@@ -82,8 +82,8 @@ static void know_layers(struct look *look) {
   }
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     if (made) {
-      join_rows(v, &v->kept[c]);
-      join_rows(v, &v->saved[c]);
+      join_rows(&v->kept[c]);
+      join_rows(&v->saved[c]);
     }
     copy_list(made ? &v->kept[c] : &tensors->kept[c], made ? &tensors->kept[c] : &v->kept[c]);
     copy_list(made ? &v->saved[c] : &tensors->saved[c], made ? &tensors->saved[c] : &v->saved[c]);

@@ -6,8 +6,8 @@
 #include "model/states.h"
 
 int64_t spp_checkpoint_bytes(const struct spp_job *job, const struct spp_layout *layout) {
-  static const enum spp_outer outer[] = {SPP_OUTER_EMBEDDING, SPP_OUTER_HEAD, SPP_OUTER_OTHER,
-                                         SPP_OUTER_VISION};
+  static const enum spp_outer outer[] = {SPP_OUTER_EMBEDDING, SPP_OUTER_POSITION, SPP_OUTER_HEAD,
+                                         SPP_OUTER_OTHER, SPP_OUTER_VISION};
   struct spp_layout whole = spp_layout_plain(); /* one rank that holds everything once */
   struct spp_state_counts all = {0}, part;
   struct spp_geometry g;

@@ -55,6 +55,7 @@ void spp_memory_view_states(struct spp_memory_view *v) {
   for (int k = 0; k < job->arch->kind_count; k++)
     spp_states_count_layer(job, v->layout, v->g, k, &v->kinds[k]);
   spp_states_count_outer(job, v->layout, v->g, SPP_OUTER_EMBEDDING, &v->embedding);
+  spp_states_count_outer(job, v->layout, v->g, SPP_OUTER_POSITION, &v->position);
   spp_states_count_outer(job, v->layout, v->g, SPP_OUTER_HEAD, &v->head);
   spp_states_count_outer(job, v->layout, v->g, SPP_OUTER_OTHER, &v->other);
   spp_states_count_outer(job, v->layout, v->g, SPP_OUTER_VISION, &v->vision);
@@ -81,6 +82,7 @@ void spp_memory_stage_states(struct spp_memory_stage *s) {
     s->unit = *c;
   }
   if (s->stage->first) spp_states_accumulate(&s->states, &v->embedding, 1);
+  if (s->stage->first) spp_states_accumulate(&s->states, &v->position, 1);
   if (s->stage->first) spp_states_accumulate(&s->states, &v->vision, 1);
   if (!s->stage->last) return;
   spp_states_accumulate(&s->states, &v->head, 1);
@@ -161,8 +163,8 @@ void spp_memory_add_running(const struct spp_memory_stage *s, enum spp_layer_cla
 }
 
 /* Offloaded layer inputs are not kept; adapters are cast, and logits, where no engine has; a framework that
- * frees at once counts the loss beside whole gradients, and one that sums the head's gradient over chunks beside
- * its shards. */
+ * frees at once counts the loss beside whole gradients, and one that sums the head's gradient over chunks
+ * beside its shards. */
 int spp_memory_tie(const struct spp_job *job, const struct spp_layout *layout) {
   bool sharding = spp_job_has_adapters(job) || job->framework->sharding == SPP_SHARDING_UNITS ||
                   job->framework->engine_loss_types[0][0] || spp_loss_sums_head(job->framework);

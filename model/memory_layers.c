@@ -19,25 +19,24 @@ enum { OFFLOADED_IN_FLIGHT = 2 }; /* layer inputs on the GPU while the others ar
 
 /* Moments at which the tensors of the running layer are still alive: backward frees the MLP first. */
 static const unsigned running[SPP_BLOCK_COUNT] = {
-    [SPP_BLOCK_NORM1] = FORWARD | TEXT_BACKWARD,
-    [SPP_BLOCK_ATTENTION] = FORWARD | TEXT_BACKWARD,
-    [SPP_BLOCK_NORM2] = FORWARD | MLP | NORM,
-    [SPP_BLOCK_MLP] = FORWARD | MLP,
+    [SPP_BLOCK_INPUT] = FORWARD | TEXT_BACKWARD,     [SPP_BLOCK_NORM1] = FORWARD | TEXT_BACKWARD,
+    [SPP_BLOCK_ATTENTION] = FORWARD | TEXT_BACKWARD, [SPP_BLOCK_NORM2] = FORWARD | MLP | NORM,
+    [SPP_BLOCK_MLP_INPUT] = FORWARD | MLP,           [SPP_BLOCK_MLP] = FORWARD | MLP,
 };
 /* Same under recompute, where the forward of a layer has not reached its MLP when attention works. */
 static const unsigned rerunning[SPP_BLOCK_COUNT] = {
+    [SPP_BLOCK_INPUT] = FORWARD | TEXT_BACKWARD,
     [SPP_BLOCK_NORM1] = FORWARD | TEXT_BACKWARD,
     [SPP_BLOCK_ATTENTION] = FORWARD | TEXT_BACKWARD,
     [SPP_BLOCK_NORM2] = MLP | NORM,
+    [SPP_BLOCK_MLP_INPUT] = MLP,
     [SPP_BLOCK_MLP] = MLP,
 };
 
 /* Where each tensor is freed at its last use and made again when backward reaches its block. */
 static const unsigned remade[SPP_BLOCK_COUNT] = {
-    [SPP_BLOCK_NORM1] = TEXT_BACKWARD,
-    [SPP_BLOCK_ATTENTION] = ATTENTION,
-    [SPP_BLOCK_NORM2] = MLP | NORM,
-    [SPP_BLOCK_MLP] = FORWARD | MLP,
+    [SPP_BLOCK_INPUT] = TEXT_BACKWARD, [SPP_BLOCK_NORM1] = TEXT_BACKWARD, [SPP_BLOCK_ATTENTION] = ATTENTION,
+    [SPP_BLOCK_NORM2] = MLP | NORM,    [SPP_BLOCK_MLP_INPUT] = MLP,       [SPP_BLOCK_MLP] = FORWARD | MLP,
 };
 
 static void add_item(struct spp_memory_sum *sum, const struct spp_kept *k, unsigned live, int64_t copies) {
@@ -46,9 +45,23 @@ static void add_item(struct spp_memory_sum *sum, const struct spp_kept *k, unsig
 
 /* When the layers that are not running are alive. The end of backward has only the running one left. */
 static unsigned waiting(const struct spp_memory_stage *s) {
-  unsigned live = FORWARD | LOSS | (s->late ? 0u : (unsigned)TEXT_BACKWARD);
-  if (s->view->g->pp > 1) live |= SPP_LIVE(SPP_MOMENT_BACKWARD_VISION); /* of other micro-batches */
-  return live;
+  return FORWARD | LOSS | (s->late ? 0u : (unsigned)TEXT_BACKWARD);
+}
+
+/* Of `copies` that wait, those of other micro-batches when backward has passed all layers of one. Virtual
+ * stages end theirs at different times: then all are taken to be there. */
+static int64_t left_at_end(const struct spp_memory_stage *s, int64_t copies, int64_t layers) {
+  if (s->view->g->pp == 1) return 0;
+  bool frees = s->view->job->framework->sharding == SPP_SHARDING_UNITS && s->view->g->vpp == 1;
+  return frees ? spp_max64(copies - layers, 0) : copies;
+}
+
+/* `live`: besides the end of backward, where `left` are there. */
+static void add_waiting(struct spp_memory_sum *sum, const struct spp_kept *k, unsigned live, int64_t copies,
+                        int64_t left) {
+  const unsigned end = SPP_LIVE(SPP_MOMENT_BACKWARD_VISION);
+  add_item(sum, k, left == copies ? live | end : live, copies);
+  if (left != copies) add_item(sum, k, end, left);
 }
 
 /* Under NVFP4 the last layers stay in 16 bit; stages of a pipeline are taken to have their share of them. */
@@ -80,16 +93,11 @@ static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_lis
     const struct spp_kept *k = &list->items[i];
     bool again = (k->modules & (dropped | SPP_RC_ALWAYS)) != 0;
     bool here = running_here && runs_with(s, k, layers);
-    int64_t copies = spp_memory_in_flight(s->stage, layers_with(s, k, layers));
-    if (!again) add_item(sum, k, rest, here ? copies - 1 : copies);
+    int64_t mine = layers_with(s, k, layers), copies = spp_memory_in_flight(s->stage, mine);
+    int64_t others = here ? copies - 1 : copies;
+    if (!again) add_waiting(sum, k, rest, others, spp_min64(left_at_end(s, copies, mine), others));
     if (here) add_item(sum, k, again ? made[k->block] : running[k->block] | LOSS, 1);
   }
-}
-
-/* A norm of one kernel keeps its input, which for the first norm is the checkpoint itself. */
-static bool is_layer_input(const struct spp_memory_view *v, const struct spp_kept *k) {
-  return k->block == SPP_BLOCK_NORM1 && k->dtype == v->act && k->cols == v->job->arch->hidden &&
-         spp_norm_keeps_input(v->job);
 }
 
 static int64_t recompute_unit(const struct spp_layout *layout) {
@@ -101,14 +109,11 @@ static void add_checkpoints(const struct spp_memory_stage *s, int64_t layers, st
   int64_t copies = spp_memory_in_flight(s->stage, spp_ceil_div(layers, recompute_unit(v->layout)));
   if (layers <= 0) return;
   if (spp_offload_activations(v->layout->offload)) copies = spp_min64(copies, OFFLOADED_IN_FLIGHT);
-  unsigned live = waiting(s);
-  if (s->late) {
-    spp_memory_add(sum, &layer_input, TEXT_BACKWARD, v->act, v->g->stream_tokens, v->job->arch->hidden, 1);
-    spp_memory_add(sum, &layer_input, live, v->act, v->g->stream_tokens, v->job->arch->hidden, copies);
-    return;
-  }
-  spp_memory_add(sum, &layer_input, live | TEXT_BACKWARD, v->act, v->g->stream_tokens, v->job->arch->hidden,
-                 copies);
+  int64_t rows = v->g->stream_tokens, h = v->job->arch->hidden;
+  int64_t left = spp_min64(left_at_end(s, copies, layers), copies);
+  const struct spp_kept input = {&layer_input, v->act, SPP_BLOCK_INPUT, 0, rows, h, SPP_KEPT_IN_ALL};
+  if (s->late) add_item(sum, &input, TEXT_BACKWARD, 1);
+  add_waiting(sum, &input, s->late ? waiting(s) : waiting(s) | TEXT_BACKWARD, copies, left);
 }
 
 /* The unit that is recomputed for its backward: all its layers, one of them running. */
@@ -118,7 +123,7 @@ static void add_rerun(const struct spp_memory_stage *s, const struct spp_kept_li
     const struct spp_kept *k = &list->items[i];
     if (!runs_with(s, k, s->stage->layers)) continue;
     add_item(sum, k, TEXT_BACKWARD, layers - 1);
-    if (!is_layer_input(s->view, k)) add_item(sum, k, rerunning[k->block], 1);
+    if (!spp_kept_is_layer_input(s->view->job, k)) add_item(sum, k, rerunning[k->block], 1);
   }
 }
 
@@ -160,7 +165,8 @@ static void add_op_level(const struct spp_memory_stage *s, enum spp_layer_class 
   if (s->layers[class] <= 0) return;
   for (int i = 0; i < v->saved[class].count; i++) {
     const struct spp_kept *k = &v->saved[class].items[i];
-    add_item(sum, k, waiting(s), spp_memory_in_flight(s->stage, layers_with(s, k, s->layers[class])));
+    int64_t layers = layers_with(s, k, s->layers[class]), copies = spp_memory_in_flight(s->stage, layers);
+    add_waiting(sum, k, waiting(s), copies, left_at_end(s, copies, layers));
   }
   if (active) add_rerun(s, &v->kept[class], 1, sum);
 }

@@ -23,7 +23,7 @@ struct spp_memory_view {
   struct spp_states regime;
   struct spp_kept_list kept[SPP_LAYER_CLASS_COUNT];  /* one layer, nothing recomputed */
   struct spp_kept_list saved[SPP_LAYER_CLASS_COUNT]; /* one layer under op-level recompute */
-  struct spp_state_counts kinds[SPP_MAX_LAYER_KINDS], embedding, head, other, vision;
+  struct spp_state_counts kinds[SPP_MAX_LAYER_KINDS], embedding, position, head, other, vision;
 };
 
 /* One stage of the pipeline. */
@@ -85,8 +85,8 @@ struct spp_memory_totals {
   int64_t weights;                     /* of what is always there */
   int64_t spare, spare_block;          /* free blocks that the making of the shards left, the largest one */
   int64_t step_block, pass_block;      /* largest tensors of the step's joined gradients and of the loss */
-  int64_t step_made;   /* joined tensors of the step, none of which fits in the block of another */
-  int64_t pass_blocks; /* of the size pass_block */
+  int64_t step_made;       /* joined tensors of the step, none of which fits in the block of another */
+  int64_t pass_blocks;     /* of the size pass_block */
   int64_t step_rows, norm; /* temporaries of the update among those of the step; of the norm before it */
   bool absurd;
 };
@@ -157,7 +157,7 @@ static inline bool spp_memory_gradients_away(const struct spp_memory_view *v) {
 
 /* The matrix that makes the logits: a tied model has no head of its own. */
 static inline const struct spp_state_counts *spp_memory_head(const struct spp_memory_view *v) {
-  return v->head.elements > 0 ? &v->head : &v->embedding;
+  return v->job->arch->tied ? &v->embedding : &v->head;
 }
 
 /* Copies of a layer's tensors at the peak: one for each micro-batch in flight, in whole layers. */

@@ -61,6 +61,7 @@ int64_t spp_memory_trained(const struct spp_memory_stage *s, bool sharded) {
   for (int k = 0; k < v->job->arch->kind_count; k++)
     elements = spp_sat_add(elements, unit_share(v->g, &v->kinds[k], s->stage->kind_layers[k]));
   if (s->stage->first) elements = spp_sat_add(elements, unit_share(v->g, &v->embedding, 1));
+  if (s->stage->first) elements = spp_sat_add(elements, unit_share(v->g, &v->position, 1));
   if (!s->stage->last) return elements;
   struct spp_state_counts tail = v->other;
   spp_states_accumulate(&tail, &v->head, 1);

@@ -70,8 +70,10 @@ static int64_t elements(const struct spp_state_counts *c) {
 void spp_memory_add_units(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   const struct units_view u = view_of(s, sum);
-  int64_t layer = elements(&s->unit), embedding = elements(&v->embedding);
-  int64_t tail = spp_sat_add(elements(spp_memory_head(v)), elements(&v->other));
+  int64_t layer = elements(&s->unit);
+  int64_t embedding = spp_max64(elements(&v->embedding), elements(&v->position)); /* one after the other */
+  int64_t tail = spp_sat_add(elements(&v->head), elements(&v->other));
+  if (v->job->arch->tied) tail = spp_sat_add(tail, elements(&v->embedding));
   if (v->regime.shard_weights) add_as(&u, &gathered, FORWARD | BACKWARD, v->regime.gather_bytes, layer, 1, 1);
   if (v->regime.shard_grads) add_as(&u, &unit_grads, BACKWARD, v->regime.grad_bytes, layer, 1, 1);
   if (s->stage->first && v->regime.shard_weights)
@@ -92,21 +94,50 @@ static void add_loss(const struct units_view *u) {
     add_fp32(u, &statistics, LOSS, u->g->tokens, 1, 3);
 }
 
-/* The output of a layer is whole before it is cut. Its rerun under recompute makes it again beside the
- * gradient. */
-static void add_stream(const struct units_view *u, bool moe, bool again) {
-  int64_t h = u->s->view->job->arch->hidden;
+ROW(scaled, "scaled gradient", SPP_PART_TRANSIENT, "of what a block adds to the stream");
+
+/* What runs again in the running layer's backward. */
+struct again {
+  bool full, mlp;
+};
+
+/* Beside attention's backward: the MLP's gradient where the two are parallel, a scaled copy of the stream's.
+ */
+static void add_beside(const struct units_view *u, struct again again, bool behind) {
+  const struct spp_arch *a = u->s->view->job->arch;
+  bool seen = !again.full || (behind && u->stream_cut); /* a rerun takes more */
+  if (a->parallel_block) add(u, &norm_grad, ATTENTION, u->g->stream_tokens, a->hidden, 1);
+  if (a->residual_scale != 1)
+    add(u, &scaled, ATTENTION | (seen ? (unsigned)MLP : 0u), u->g->stream_tokens, a->hidden, 1);
+}
+
+/* The output of a layer is whole before it is cut; parallel attention's waits beside it. A norm behind the
+ * MLP keeps the piece. A rerun under recompute makes it again beside the gradient. */
+static void add_output(const struct units_view *u, struct again again, bool behind) {
+  const struct spp_arch *a = u->s->view->job->arch;
+  unsigned made = FORWARD | (again.full || again.mlp ? (unsigned)MLP : 0u);
+  unsigned piece = behind ? (again.mlp ? (unsigned)MLP : 0u) : made;
+  add(u, &stream, made, u->g->tokens, a->hidden, 1);
+  if (u->stream_cut && piece) add(u, &stream, piece, u->g->stream_tokens, a->hidden, 1);
+  if (a->parallel_block)
+    add(u, &stream, FORWARD | (again.full ? (unsigned)MLP : 0u), u->g->stream_tokens, a->hidden, 1);
+}
+
+static void add_stream(const struct units_view *u, bool moe, struct again again) {
+  const struct spp_arch *a = u->s->view->job->arch;
+  int64_t h = a->hidden;
+  bool behind = a->norms_behind || a->norms_per_layer >= 4;
   add(u, &residual, BACKWARD | EMBEDDING, u->g->stream_tokens, h, 1);
   add(u, &norm_grad, NORM, u->g->stream_tokens, h, 1);
+  add_beside(u, again, behind);
   if (moe) { /* no block of all tokens around the experts */
     if (u->stream_cut) add(u, &whole_stream, ATTENTION | EMBEDDING, u->g->tokens, h, 1);
     return;
   }
-  unsigned made = FORWARD | (again ? (unsigned)MLP : 0u);
-  add(u, &stream, made, u->g->tokens, h, 1);
-  if (u->stream_cut) add(u, &stream, made, u->g->stream_tokens, h, 1);
+  add_output(u, again, behind);
+  bool rerun = again.full || again.mlp;
   if (u->stream_cut)
-    add(u, &whole_stream, again ? ATTENTION | EMBEDDING : MLP | ATTENTION | EMBEDDING, u->g->tokens, h, 1);
+    add(u, &whole_stream, rerun ? ATTENTION | EMBEDDING : MLP | ATTENTION | EMBEDDING, u->g->tokens, h, 1);
 }
 
 /* Rows on their way: what is sent and what arrives, in two blocks where ranks share the experts. Forward ends
@@ -168,7 +199,7 @@ void spp_memory_add_unit_transients(const struct spp_memory_stage *s, enum spp_l
   bool full = s->recomputed[active] > 0 && s->recomputed[active] == s->layers[active];
   bool mlp = l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & SPP_RC_MLP);
   bool moe = active == SPP_LAYER_MOE;
-  add_stream(&u, moe, full || mlp);
+  add_stream(&u, moe, (struct again){full, mlp});
   if (moe) add_experts(&u, full);
   add_attention(&u);
   add_pipeline(&u);

@@ -56,6 +56,7 @@ static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, un
 
 static struct spp_weight_sums *outer_place(struct spp_model_sums *sums, enum spp_weight_role role) {
   if (role == SPP_ROLE_EMBEDDING) return &sums->embedding;
+  if (role == SPP_ROLE_POSITION) return &sums->position;
   if (role == SPP_ROLE_HEAD) return &sums->head;
   if (role == SPP_ROLE_VISION) return &sums->vision;
   return &sums->other;

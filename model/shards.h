@@ -10,10 +10,10 @@ struct spp_weight_sums {
   int64_t split;      /* elements divided by tp */
   int64_t replicated; /* elements every tensor-parallel rank holds: norms, router, biases of row-parallel
                          outputs */
-  int64_t norm;   /* the part of `replicated` that Megatron sequence parallelism all-reduces over tp: norms,
-                     router */
+  int64_t norm; /* the part of `replicated` that Megatron sequence parallelism all-reduces over tp: norms,
+                   router */
   int64_t head_norm; /* the part of `replicated` that sees the heads of one rank only: norms of q and k */
-  int64_t expert; /* elements divided by ep and etp */
+  int64_t expert;    /* elements divided by ep and etp */
   int64_t
       quantised; /* elements of `split` + `replicated` that QLoRA stores in 4 bits: linears but the head */
   int64_t quantised_expert;
@@ -23,7 +23,7 @@ struct spp_weight_sums {
 /* sums[k] for layer kind k; the outer weights apart, because their place in the pipeline differs. */
 struct spp_model_sums {
   struct spp_weight_sums kinds[SPP_MAX_LAYER_KINDS];
-  struct spp_weight_sums embedding, head, vision, other; /* other: final norm, positions */
+  struct spp_weight_sums embedding, position, head, vision, other; /* other: final norm */
 };
 /* lora_targets: SPP_LORA_* bits of model/job.h or SPP_LORA_ALL_LINEAR; 0 = no adapters. */
 void spp_model_sums_count(const struct spp_arch *arch, unsigned lora_targets, struct spp_model_sums *sums);

@@ -251,6 +251,7 @@ void spp_states_count_layer(const struct spp_job *job, const struct spp_layout *
 static const struct spp_weight_sums *outer_sums(const struct spp_model_sums *sums, enum spp_outer which) {
   switch (which) {
   case SPP_OUTER_EMBEDDING: return &sums->embedding;
+  case SPP_OUTER_POSITION: return &sums->position;
   case SPP_OUTER_HEAD: return &sums->head;
   case SPP_OUTER_VISION: return &sums->vision;
   default: return &sums->other;
@@ -268,7 +269,9 @@ void spp_states_count_outer(const struct spp_job *job, const struct spp_layout *
   *c = (struct spp_state_counts){0};
   c->elements = spp_sums_dense(sums, g->tp);
   bool vocabulary = which == SPP_OUTER_EMBEDDING || which == SPP_OUTER_HEAD;
-  if (vocabulary && c->elements > 0) c->elements = product(g->vocab_local, job->arch->hidden);
+  int64_t columns =
+      vocabulary ? sums->split / spp_max64(1, job->arch->vocab) : 1; /* the head's bias is one */
+  if (vocabulary) c->elements = product(g->vocab_local, columns);
   bool trained = job->mode != SPP_MODE_INFER && !spp_job_has_adapters(job) &&
                  (which != SPP_OUTER_VISION || job->vision_trainable);
   if (!trained) c->frozen_bytes = product(plain_bytes(job), c->elements);
@@ -288,7 +291,7 @@ void spp_states_count_outer(const struct spp_job *job, const struct spp_layout *
     c->optimizer_bytes = spp_optimizer_bytes(job, regime.moment_bytes, c->trainable, 1, false);
     return;
   }
-  int64_t rows = vocabulary ? g->vocab_local : c->elements, cols = vocabulary ? job->arch->hidden : 1;
+  int64_t rows = vocabulary ? g->vocab_local : c->elements, cols = columns;
   if (c->elements > 0) c->optimizer_bytes = spp_optimizer_bytes(job, regime.moment_bytes, rows, cols, false);
 }
 

@@ -33,8 +33,9 @@ struct spp_state_counts {
   int64_t trainable, trainable_expert;
   int64_t optimizer_bytes, optimizer_expert_bytes; /* moments only, no master */
   int64_t frozen_bytes, frozen_expert_bytes;       /* 16-bit or quantised weights without gradients */
-  int64_t scale_bytes; /* of quantised weights, beside the packed values: no parameter, so nothing shards it */
-  int64_t elements, expert_elements;               /* all, as a 16-bit model would hold them */
+  int64_t
+      scale_bytes; /* of quantised weights, beside the packed values: no parameter, so nothing shards it */
+  int64_t elements, expert_elements;  /* all, as a 16-bit model would hold them */
   int64_t linear;                     /* of them, matrices (8-bit GEMM copies, autocast copies) */
   int64_t largest_rows, largest_cols; /* of the largest matrix, where single matrices matter */
 };
@@ -44,7 +45,7 @@ struct spp_states spp_states_in_dtype(const struct spp_job *job, int zero);
 struct spp_states spp_states_regime(const struct spp_job *job, const struct spp_layout *layout);
 void spp_states_count_layer(const struct spp_job *job, const struct spp_layout *layout,
                             const struct spp_geometry *g, int kind, struct spp_state_counts *counts);
-enum spp_outer { SPP_OUTER_EMBEDDING, SPP_OUTER_HEAD, SPP_OUTER_OTHER, SPP_OUTER_VISION };
+enum spp_outer { SPP_OUTER_EMBEDDING, SPP_OUTER_POSITION, SPP_OUTER_HEAD, SPP_OUTER_OTHER, SPP_OUTER_VISION };
 void spp_states_count_outer(const struct spp_job *job, const struct spp_layout *layout,
                             const struct spp_geometry *g, enum spp_outer which,
                             struct spp_state_counts *counts);

@@ -33,7 +33,8 @@ static double stage_elements(const struct spp_timing_context *c, const struct sp
   double sum = 0;
   for (int k = 0; k < job->arch->kind_count; k++)
     sum += (double)stage->kind_layers[k] * local_elements(c, &job->sums.kinds[k], sharded);
-  if (stage->first) sum += local_elements(c, &job->sums.embedding, sharded);
+  if (stage->first)
+    sum += local_elements(c, &job->sums.embedding, sharded) + local_elements(c, &job->sums.position, sharded);
   if (stage->first && job->vision_trainable) sum += local_elements(c, &job->sums.vision, sharded);
   if (stage->last)
     sum += local_elements(c, &job->sums.head, sharded) + local_elements(c, &job->sums.other, sharded);

@@ -118,7 +118,8 @@ int64_t spp_bound_device_bytes(const struct spp_bound *bound, const struct spp_l
  * outside them. Virtual stages round up once each. */
 static double most_elements(const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_model_sums *sums = &job->sums;
-  const struct spp_weight_sums *outer[] = {&sums->embedding, &sums->head, &sums->vision, &sums->other};
+  const struct spp_weight_sums *outer[] = {&sums->embedding, &sums->position, &sums->head, &sums->vision,
+                                           &sums->other};
   double layer = 0, all = 0, padding = (double)job->framework->vocab_multiple * (double)job->arch->hidden;
   double layers = (double)spp_stage_most_layers(job, layout);
   for (int k = 0; k < job->arch->kind_count; k++) {

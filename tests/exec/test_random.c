@@ -37,6 +37,19 @@ static const struct {
     {"qwen3", "", false, false},
     {"phi3", "\"sliding_window\":9,", false, false},
     {"qwen", "", false, false},
+    {"gpt2", "", false, false},
+    {"opt", "", false, false},
+    {"starcoder2", "", false, false},
+    {"nemotron", "", false, false},
+    {"gptj", "", false, false},
+    {"gpt_neox", "", false, false},
+    {"cohere", "\"logit_scale\":0.25,", false, false},
+    {"olmo", "", false, false},
+    {"gemma", "", false, false},
+    {"glm4", "", false, false},
+    {"gemma2", "\"final_logit_softcapping\":3.0,", false, false},
+    {"exaone4", "", false, false},
+    {"granite", "\"residual_multiplier\":0.3,\"logits_scaling\":2.0,", false, false},
     {"mixtral", "", true, false},
     {"qwen3_moe", "", true, false},
     {"qwen2_moe", "\"mlp_only_layers\":[1],\"shared_expert_intermediate_size\":24,\"norm_topk_prob\":false,",
@@ -59,7 +72,8 @@ static void draw_model(struct dice *d, struct draw *c, bool *moe) {
   snprintf(c->model, sizeof c->model,
            "{\"model_type\":\"%s\",%s\"hidden_size\":%lld,\"intermediate_size\":%lld,"
            "\"num_hidden_layers\":%lld,\"num_attention_heads\":8,\"num_key_value_heads\":%lld,"
-           "\"head_dim\":%lld,\"vocab_size\":%lld,\"num_experts\":%lld,\"num_local_experts\":%lld,"
+           "\"head_dim\":%lld,\"max_position_embeddings\":72,\"vocab_size\":%lld,\"num_experts\":%lld,\"num_"
+           "local_experts\":%lld,"
            "\"n_routed_experts\":%lld,\"num_experts_per_tok\":%lld,\"moe_intermediate_size\":%lld,"
            "\"tie_word_embeddings\":%s}",
            families[family].type, families[family].more, (long long)(8 * (3 + below(d, 6))),

@@ -92,8 +92,8 @@ static void run_embedding(const struct spp_ops *ops, struct arrays *x, int64_t w
 
 static void run_cross_entropy(const struct spp_ops *ops, struct arrays *x, int64_t w) {
   static const int32_t targets[ROWS] = {40, -100, 39, 40, 1000};
-  struct spp_cross_entropy a = {ROWS,    w,       40,      x->storage, x->b[0], w,
-                                targets, x->f[0], x->f[1], x->f[2],    x->f[3], x->b[0]};
+  struct spp_cross_entropy a = {ROWS,    w,       40,      x->storage, x->b[0], w,   targets,
+                                x->f[0], x->f[1], x->f[2], x->f[3],    x->b[0], 0.0F};
   ops->cross_entropy_local(&a);
   ops->cross_entropy_backward(&a);
 }
@@ -107,14 +107,59 @@ static void run_adamw(const struct spp_ops *ops, struct arrays *x, int64_t w) {
   ops->adamw(&a);
 }
 
-static void run_swiglu(const struct spp_ops *ops, struct arrays *x, int64_t w) {
-  ops->swiglu_forward(w, x->storage, x->b[0], x->b[1], x->b[2]);
-  ops->swiglu_backward(w, x->storage, x->b[0], x->b[1], x->b[3], x->b[0], x->b[1]);
+/* Each function for itself, whose results are of the size of their inputs. */
+#define RUN_ACTIVATION(name, f)                                                                              \
+  static void run_##name(const struct spp_ops *ops, struct arrays *x, int64_t w) {                           \
+    ops->activation_forward(f, w, x->storage, x->b[0], x->b[2]);                                             \
+    ops->activation_backward(f, w, x->storage, x->b[0], x->b[1], x->b[4]);                                   \
+    ops->activation_backward(f, w, x->storage, x->b[0], x->b[1], x->b[1]);                                   \
+    ops->glu_forward(f, w, x->storage, x->b[0], x->b[5], x->b[6]);                                           \
+    ops->glu_backward(f, w, x->storage, x->b[0], x->b[5], x->b[3], x->b[0], x->b[5]);                        \
+  }
+RUN_ACTIVATION(silu, SPP_SILU)
+RUN_ACTIVATION(gelu, SPP_GELU)
+RUN_ACTIVATION(gelu_tanh, SPP_GELU_TANH)
+RUN_ACTIVATION(relu, SPP_RELU)
+RUN_ACTIVATION(relu2, SPP_RELU2)
+
+/* No bias; no weight either; gradients in place of the input. */
+static void run_layernorm_parts(const struct spp_ops *ops, struct arrays *x, int64_t w) {
+  struct spp_layernorm a = {.rows = ROWS, .width = w, .eps = 1e-5F, .storage = x->storage};
+  a.x = x->b[0];
+  a.weight = x->b[1];
+  a.y = x->b[3];
+  a.mean = x->f[0];
+  a.rstd = x->f[1];
+  a.dy = x->b[4];
+  a.dx = x->b[0];
+  a.dweight = x->f[2];
+  ops->layernorm_forward(&a);
+  if (w > 2) ops->layernorm_backward(&a);
+  a.weight = NULL;
+  a.x = x->b[5];
+  a.y = x->b[6];
+  a.mean = x->f[3];
+  a.rstd = x->f[4];
+  a.dx = x->b[5];
+  ops->layernorm_forward(&a);
+  if (w > 2) ops->layernorm_backward(&a);
 }
 
-static void run_gelu(const struct spp_ops *ops, struct arrays *x, int64_t w) {
-  ops->gelu_forward(w, x->storage, x->b[0], x->b[2]);
-  ops->gelu_backward(w, x->storage, x->b[0], x->b[1], x->b[1]);
+static void run_rmsnorm_in_place(const struct spp_ops *ops, struct arrays *x, int64_t w) {
+  struct spp_rmsnorm a = {ROWS,    w,       1e-6F,   x->storage, x->b[0], x->b[1],
+                          x->b[2], x->f[0], x->b[3], x->b[0],    x->f[1]};
+  ops->rmsnorm_forward(&a);
+  ops->rmsnorm_backward(&a);
+}
+
+static void run_softcap(const struct spp_ops *ops, struct arrays *x, int64_t w) {
+  static const int32_t targets[ROWS] = {40, -100, 39, 40, 1000};
+  struct spp_cross_entropy a = {ROWS,    w,       40,      x->storage, x->b[0], w,   targets,
+                                x->f[0], x->f[1], x->f[2], x->f[3],    x->b[0], 0.0F};
+  a.softcap = 2.5F;
+  ops->softcap(ROWS * w, a.softcap, x->b[0], x->storage);
+  ops->cross_entropy_local(&a);
+  ops->cross_entropy_backward(&a);
 }
 
 static void run_softmax(const struct spp_ops *ops, struct arrays *x, int64_t w) {
@@ -140,8 +185,14 @@ static const struct {
                  {"embedding", run_embedding},
                  {"cross entropy", run_cross_entropy},
                  {"adamw", run_adamw},
-                 {"swiglu", run_swiglu},
+                 {"rmsnorm in place", run_rmsnorm_in_place},
+                 {"layernorm without bias, without weight", run_layernorm_parts},
+                 {"silu", run_silu},
                  {"gelu", run_gelu},
+                 {"gelu, tanh form", run_gelu_tanh},
+                 {"relu", run_relu},
+                 {"relu^2", run_relu2},
+                 {"soft cap", run_softcap},
                  {"softmax", run_softmax},
                  {"small ones", run_small}};
 enum { OPERATORS = sizeof operators / sizeof operators[0] };
@@ -179,8 +230,8 @@ static void cross_entropy_of_two_columns(void **state) {
     float logits[2] = {0.0F, logf(3.0F)}, max, sum, own, loss, grad = 1.0F;
     int32_t target = 1;
     int64_t counted;
-    struct spp_cross_entropy a = {1,       2,    0,    SPP_STORE_F32, logits, 2,
-                                  &target, &max, &sum, &own,          &grad,  logits};
+    struct spp_cross_entropy a = {1,    2,    0,    SPP_STORE_F32, logits, 2,   &target,
+                                  &max, &sum, &own, &grad,         logits, 0.0F};
     all[v]->ops->cross_entropy_local(&a);
     expect_rel(spp_cross_entropy_loss(1, &target, &max, &sum, &own, &loss, &counted), log(4.0 / 3.0), 1e-6);
     expect_i64(counted, 1);
@@ -201,8 +252,8 @@ static float ce_grad[TOKENS] = {1, 1, 1, 1, 1, 1};
 
 static struct spp_cross_entropy ce_args(struct ce_run *r, int64_t first, int64_t vocab) {
   return (struct spp_cross_entropy){
-      TOKENS,     vocab,  first,  SPP_STORE_F32, r->logits + first, VOCAB,
-      ce_targets, r->max, r->sum, r->own,        ce_grad,           r->logits + first};
+      TOKENS, vocab,  first,  SPP_STORE_F32, r->logits + first, VOCAB, ce_targets,
+      r->max, r->sum, r->own, ce_grad,       r->logits + first, 0.0F};
 }
 
 /* Two ranks with 20 and 30 columns, reduced as all-reduces would, give the loss and gradient of the whole. */

@@ -5,6 +5,7 @@
 #include "tests/expect.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { W = 5 };
 
@@ -46,19 +47,38 @@ static double layer(const double *x, const double *p, const double *dy) {
   return total;
 }
 
-static double swiglu(const double *x, const double *p, const double *dy) {
+static double value(enum spp_activation f, double x) {
+  double above = fmax(x, 0.0);
+  switch (f) {
+  case SPP_GELU: return x / 2 * (1.0 + erf(x / sqrt(2.0)));
+  case SPP_GELU_TANH: return x / 2 * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+  case SPP_RELU: return above;
+  case SPP_RELU2: return above * above;
+  default: return x / (1.0 + exp(-x));
+  }
+}
+
+/* p[W]: which function; gated by p[0..W). */
+static double gated(const double *x, const double *p, const double *dy) {
   double total = 0.0;
   for (int i = 0; i < W; i++)
-    total += dy[i] * x[i] / (1.0 + exp(-x[i])) * p[i];
+    total += dy[i] * value((enum spp_activation)(int)p[W], x[i]) * p[i];
+  return total;
+}
+static double plain(const double *x, const double *p, const double *dy) {
+  double total = 0.0;
+  for (int i = 0; i < W; i++)
+    total += dy[i] * value((enum spp_activation)(int)p[W], x[i]);
   return total;
 }
 
-static double gelu(const double *x, const double *p, const double *dy) {
-  double total = 0.0;
-  (void)p;
+/* Of capped logits: minus the log-probability of the second. */
+static double capped(const double *x, const double *p, const double *dy) {
+  double sum = 0.0;
+  (void)dy;
   for (int i = 0; i < W; i++)
-    total += dy[i] * x[i] / 2 * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x[i] + 0.044715 * x[i] * x[i] * x[i])));
-  return total;
+    sum += exp(p[0] * tanh(x[i] / p[0]));
+  return log(sum) - p[0] * tanh(x[1] / p[0]);
 }
 
 static void to_float(const double *x, float *y, int n) {
@@ -89,19 +109,65 @@ static void check_norms(const struct spp_ops *ops) {
   }
 }
 
+/* The bias and the weight may be missing. */
+static void check_bare_norm(const struct spp_ops *ops) {
+  float x[W], p[2 * W], y[W], rstd, mean, dy[W], dweight[W] = {0};
+  to_float(norm_x, x, W);
+  to_float(norm_p, p, 2 * W);
+  to_float(norm_dy, dy, W);
+  double bare[2 * W] = {1, 1, 1, 1, 1};
+  struct spp_layernorm l = {1, W, 0.25F, SPP_STORE_F32, x, NULL, NULL, y, &mean, &rstd, dy, dy, NULL, NULL};
+  ops->layernorm_forward(&l);
+  ops->layernorm_backward(&l);
+  for (int i = 0; i < W; i++)
+    expect_near((double)dy[i], slope(layer, norm_x, bare, norm_dy, &norm_x[i]), 1e-6);
+  to_float(norm_dy, dy, W);
+  l.weight = p;
+  l.dweight = dweight;
+  l.dx = x;
+  ops->layernorm_forward(&l);
+  ops->layernorm_backward(&l);
+  for (int i = 0; i < W; i++) {
+    expect_near((double)x[i], slope(layer, norm_x, norm_p, norm_dy, &norm_x[i]), 1e-6);
+    expect_near((double)dweight[i], slope(layer, norm_x, norm_p, norm_dy, &norm_p[i]), 1e-6);
+  }
+}
+
+/* No element of norm_x is where ReLU has a corner. */
 static void check_activations(const struct spp_ops *ops) {
-  float x[W], p[W], dy[W], dx[W], dp[W];
+  float x[W], p[W], dy[W], dx[W], dp[W], y[W];
   to_float(norm_x, x, W);
   to_float(norm_p, p, W);
   to_float(norm_dy, dy, W);
-  ops->swiglu_backward(W, SPP_STORE_F32, x, p, dy, dx, dp);
-  for (int i = 0; i < W; i++) {
-    expect_near((double)dx[i], slope(swiglu, norm_x, norm_p, norm_dy, &norm_x[i]), 1e-6);
-    expect_near((double)dp[i], slope(swiglu, norm_x, norm_p, norm_dy, &norm_p[i]), 1e-6);
+  for (int f = 0; f < SPP_ACTIVATION_COUNT; f++) {
+    enum spp_activation which = (enum spp_activation)f;
+    double terms[W + 1];
+    memcpy(terms, norm_p, sizeof terms);
+    terms[W] = f;
+    ops->activation_forward(which, W, SPP_STORE_F32, x, y);
+    ops->glu_backward(which, W, SPP_STORE_F32, x, p, dy, dx, dp);
+    for (int i = 0; i < W; i++) {
+      expect_near((double)y[i], value(which, norm_x[i]), 1e-6);
+      expect_near((double)dx[i], slope(gated, norm_x, terms, norm_dy, &norm_x[i]), 1e-6);
+      expect_near((double)dp[i], slope(gated, norm_x, terms, norm_dy, &terms[i]), 1e-6);
+    }
+    ops->activation_backward(which, W, SPP_STORE_F32, x, dy, dx);
+    for (int i = 0; i < W; i++)
+      expect_near((double)dx[i], slope(plain, norm_x, terms, norm_dy, &norm_x[i]), 1e-6);
   }
-  ops->gelu_backward(W, SPP_STORE_F32, x, dy, dx);
+}
+
+static void check_softcap(const struct spp_ops *ops) {
+  float x[W], max, sum, own, grad = 1.0F;
+  const int32_t target = 1;
+  double cap = 1.5;
+  to_float(norm_x, x, W);
+  struct spp_cross_entropy a = {1, W, 0, SPP_STORE_F32, x, W, &target, &max, &sum, &own, &grad, x, 1.5F};
+  ops->softcap(W, 1.5F, x, SPP_STORE_F32);
+  ops->cross_entropy_local(&a);
+  ops->cross_entropy_backward(&a);
   for (int i = 0; i < W; i++)
-    expect_near((double)dx[i], slope(gelu, norm_x, norm_p, norm_dy, &norm_x[i]), 1e-6);
+    expect_near((double)x[i], slope(capped, norm_x, &cap, norm_dy, &norm_x[i]), 1e-6);
 }
 
 static void gradients_match_finite_differences(void **state) {
@@ -112,7 +178,9 @@ static void gradients_match_finite_differences(void **state) {
     if (!spp_kernels_usable(all[v])) continue;
     expect_note("%s", all[v]->name);
     check_norms(all[v]->ops);
+    check_bare_norm(all[v]->ops);
     check_activations(all[v]->ops);
+    check_softcap(all[v]->ops);
   }
 }
 
