@@ -67,6 +67,33 @@ static const char biases[] =
     "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":8,\"vocab_size\":96,"
     "\"attention_bias\":true,\"mlp_bias\":true,\"tie_word_embeddings\":false}";
 
+/* LayerNorms, learned positions and no gate; one norm for parallel branches, one KV head, biases nowhere; a
+ * norm each for them, gelu; one norm without bias, scaled logits; norms before and behind, a scaled embedding
+ * and capped logits; norms behind alone; norms without weights. */
+static const char gpt2[] =
+    "{\"model_type\":\"gpt2\",\"hidden_size\":48,\"num_hidden_layers\":4,\"num_attention_heads\":8,"
+    "\"head_dim\":8,\"vocab_size\":96,\"n_positions\":64}";
+static const char falcon[] =
+    "{\"model_type\":\"falcon\",\"hidden_size\":64,\"num_hidden_layers\":4,\"num_attention_heads\":8,"
+    "\"head_dim\":8,\"vocab_size\":96,\"alibi\":false}";
+static const char neox[] =
+    "{\"model_type\":\"gpt_neox\",\"hidden_size\":48,\"intermediate_size\":112,\"num_hidden_layers\":4,"
+    "\"num_attention_heads\":8,\"head_dim\":8,\"vocab_size\":96,\"tie_word_embeddings\":false}";
+static const char cohere[] =
+    "{\"model_type\":\"cohere\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":4,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"vocab_size\":96,\"logit_scale\":0.25}";
+static const char gemma[] =
+    "{\"model_type\":\"gemma2\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":8,\"vocab_size\":96,"
+    "\"sliding_window\":4096,\"final_logit_softcapping\":5.0,\"attn_logit_softcapping\":null}";
+static const char behind[] =
+    "{\"model_type\":\"exaone4\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":8,\"vocab_size\":96,"
+    "\"tie_word_embeddings\":false}";
+static const char bare[] =
+    "{\"model_type\":\"olmo\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
+    "\"num_attention_heads\":8,\"head_dim\":8,\"vocab_size\":96,\"tie_word_embeddings\":false}";
+
 static const char *const names[SPP_SUITE_COUNT] = {"quick", "ci", "full", "time"};
 const char *spp_suite_name(enum spp_suite suite) {
   return (int)suite >= 0 && suite < SPP_SUITE_COUNT ? names[suite] : NULL;
@@ -305,6 +332,38 @@ static const struct {
     {QUICK, {"biases everywhere, TP 2 + SP", biases, LAYOUT(MEGATRON(2)), TOKENS(32)}},
     {CI, {"biases everywhere, TP 4 x DP 2, ZeRO-2", biases, LAYOUT(.tp = 4, .dp = 2, .zero = 2), TOKENS(32)}},
     {CI, {"biases everywhere, TP 2 x DP 2, ZeRO-3", biases, LAYOUT(.tp = 2, .dp = 2, .zero = 3), TOKENS(32)}},
+    {QUICK, {"GPT-2, TP 2 + SP", gpt2, LAYOUT(MEGATRON(2)), TOKENS(32)}},
+    {CI,
+     {"GPT-2, PP 2 x DP 2, ZeRO-3", gpt2, LAYOUT(.pp = 2, .dp = 2, .zero = 3, .grad_accum = 3), TOKENS(32)}},
+    {CI, {"GPT-2, Ulysses 2 x ring 2, ZeRO-2", gpt2, LAYOUT(HYBRID(2, 2), .zero = 2), TOKENS(48)}},
+    {CI, {"GPT-2, bf16, TP 2, recompute", gpt2, LAYOUT(.tp = 2, RECOMPUTE), IN_BF16(32)}},
+    {QUICK, {"parallel branches, one norm, PP 2", falcon, LAYOUT(.pp = 2, .grad_accum = 3), TOKENS(32)}},
+    {CI,
+     {"parallel branches, one norm, ring 4, all again", falcon, LAYOUT(RING(4), SELECTIVE(EACH_MODULE)),
+      TOKENS(64)}},
+    {CI,
+     {"parallel branches, a norm each, TP 2 + SP x DP 2, ZeRO-3", neox,
+      LAYOUT(MEGATRON(2), .dp = 2, .zero = 3), TOKENS(32)}},
+    {CI, {"parallel branches, a norm each, TP 4, recompute", neox, LAYOUT(.tp = 4, RECOMPUTE), TOKENS(32)}},
+    {CI,
+     {"parallel branches, norm without bias, TP 2 + SP x PP 2", cohere,
+      LAYOUT(MEGATRON(2), .pp = 2, .grad_accum = 3), TOKENS(32)}},
+    {QUICK, {"norms before and behind, Ulysses 2", gemma, LAYOUT(ULYSSES(2)), TOKENS(32)}},
+    {CI,
+     {"norms before and behind, TP 2 + SP, recompute", gemma, LAYOUT(MEGATRON(2), RECOMPUTE), TOKENS(32)}},
+    {CI,
+     {"norms before and behind, TP 4, all again", gemma, LAYOUT(.tp = 4, SELECTIVE(EACH_MODULE)),
+      TOKENS(32)}},
+    {CI,
+     {"norms before and behind, bf16, PP 2 x DP 2, ZeRO-2", gemma,
+      LAYOUT(.pp = 2, .dp = 2, .zero = 2, .grad_accum = 3), IN_BF16(32)}},
+    {QUICK, {"norms behind alone, ring 2", behind, LAYOUT(RING(2)), TOKENS(32)}},
+    {CI,
+     {"norms behind alone, TP 2 + SP x DP 2, ZeRO-3", behind, LAYOUT(MEGATRON(2), .dp = 2, .zero = 3),
+      TOKENS(32)}},
+    {CI,
+     {"norms without weights, TP 2 + SP x PP 2", bare, LAYOUT(MEGATRON(2), .pp = 2, .grad_accum = 2),
+      TOKENS(32)}},
     {QUICK, {"three uneven shards, ZeRO-1", tied, LAYOUT(.dp = 3, .zero = 1), TOKENS(32)}},
     {CI, {"three uneven shards, ZeRO-2", five, LAYOUT(.dp = 3, .zero = 2, .grad_accum = 2), TOKENS(32)}},
     {CI, {"three uneven shards, bf16, ring 3, ZeRO-3", four, LAYOUT(RING(3), .zero = 3), IN_BF16(48)}},

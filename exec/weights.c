@@ -85,19 +85,24 @@ static int outer_slot(const char *name) {
   return row ? (int)row->slots[0] : -1;
 }
 
+/* Modules that predict several tokens are left out, as the prediction leaves them out. They are last. */
+static bool is_held(const struct spp_weight *outer) {
+  return outer->role != SPP_ROLE_MTP;
+}
+
 /* Weights it has no code for, and what no weight tells. */
 static const char *unknown_part(const struct spp_arch *a) {
   if (a->mlp != SPP_MLP_GATED && a->experts > 0) return "experts without a gate";
   if (a->attention != SPP_ATTENTION_GQA || a->qk_norm == SPP_QK_NORM_FULL) return "this attention";
   if (a->attention_sinks) return "attention sinks";
-  if (a->mtp_layers > 0) return "multi-token prediction";
   if (a->vision.kind != SPP_VISION_NONE) return "vision towers";
   if (a->attention_softcap) return "soft-capped attention";
   for (int k = 0; k < a->kind_count; k++)
     for (int i = 0; i < a->kinds[k].weight_count; i++)
       if (!layer_slot(&a->kinds[k].weights[i])) return a->kinds[k].weights[i].name;
   for (int i = 0; i < a->outer_weight_count; i++)
-    if (outer_slot(a->outer_weights[i].name) < 0) return a->outer_weights[i].name;
+    if (is_held(&a->outer_weights[i]) && outer_slot(a->outer_weights[i].name) < 0)
+      return a->outer_weights[i].name;
   return NULL;
 }
 
@@ -111,7 +116,7 @@ enum spp_status spp_weights_supported(const struct spp_arch *arch, struct spp_di
 static int64_t outer_total(const struct spp_arch *a) {
   int64_t n = 0;
   for (int i = 0; i < a->outer_weight_count; i++)
-    n += spp_weight_total(&a->outer_weights[i]);
+    n += is_held(&a->outer_weights[i]) ? spp_weight_total(&a->outer_weights[i]) : 0;
   return n;
 }
 static int64_t kind_total(const struct spp_layer_kind *kind) {
@@ -203,7 +208,7 @@ static void place_outer(const struct placer *p, const struct spp_arch *a, enum s
   int64_t number = 0;
   for (int i = 0; i < a->outer_weight_count; i++) {
     const struct spp_weight *w = &a->outer_weights[i];
-    if (outer_slot(w->name) == (int)wanted)
+    if (is_held(w) && outer_slot(w->name) == (int)wanted)
       hold(p, unit, as, &(struct part){.weight = w, .rows = w->rows, .number = number});
     number += spp_weight_total(w);
   }

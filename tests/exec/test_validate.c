@@ -89,10 +89,14 @@ static void suites_grow(void **state) {
 
 /* A model or layout the engine lacks is told, not run. */
 static void what_the_engine_lacks_is_refused(void **state) {
-  static const char capped[] =
-      "{\"model_type\":\"qwen2\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
+  static const char shared[] = /* experts: not cut by tensor parallelism */
+      "{\"model_type\":\"qwen2_moe\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
       "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
-      "\"final_logit_softcapping\":30.0}";
+      "\"moe_intermediate_size\":32,\"num_experts\":4,\"num_experts_per_tok\":2,"
+      "\"shared_expert_intermediate_size\":32}";
+  static const char few[] = /* positions */
+      "{\"model_type\":\"gpt2\",\"hidden_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":8,"
+      "\"vocab_size\":128,\"n_positions\":40}";
   static const char nine[] = /* experts: 48 tokens with two each are no multiple */
       "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
       "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
@@ -102,7 +106,8 @@ static void what_the_engine_lacks_is_refused(void **state) {
     const char *model;
     int64_t tp, ulysses;
     enum spp_status status;
-  } bad[] = {{capped, 1, 1, SPP_ERR_ABSENT},
+  } bad[] = {{shared, 2, 1, SPP_ERR_ABSENT},
+             {few, 1, 1, SPP_ERR_USAGE},
              {nine, 1, 1, SPP_ERR_USAGE},
              {spp_suite_model, 3, 1, SPP_ERR_USAGE},
              {spp_suite_model, 1, 3, SPP_ERR_USAGE}};
@@ -113,6 +118,7 @@ static void what_the_engine_lacks_is_refused(void **state) {
     struct spp_validate_case v = {.name = "bad", .steps = 1, .setting = {.seq_tokens = 48}};
     v.setting.layout = spp_layout_plain();
     v.setting.layout.tp = bad[i].tp;
+    v.setting.layout.megatron_sp = bad[i].tp > 1;
     v.setting.layout.ulysses = bad[i].ulysses;
     if (bad[i].ulysses > 1) v.setting.layout.sp_kind = SPP_SP_ULYSSES;
     spp_arena_init(&arena);
