@@ -104,12 +104,12 @@ enum { QUICK = Q | C | F, CI = C | F, FULL = F };
 
 /* Six documents; sequences of 48 or more tokens take two or three of them each. */
 static const int64_t documents[] = {20, 7, 13, 40, 3, 33};
-#define TOKENS(n)           (n), NULL, 0, false, false, 0
-#define IN_BF16(n)          (n), NULL, 0, true, false, 0
-#define PACKED(n)           (n), documents, sizeof documents / sizeof documents[0], false, false, 0
-#define CONTIGUOUS(n)       (n), NULL, 0, false, true, 0
-#define BY_SCORE(n, f)      (n), NULL, 0, false, false, (f)
-#define BY_SCORE_BF16(n, f) (n), NULL, 0, true, false, (f)
+#define TOKENS(n)           (n), NULL, 0, false, false, 0, 0
+#define IN_BF16(n)          (n), NULL, 0, true, false, 0, 0
+#define PACKED(n)           (n), documents, sizeof documents / sizeof documents[0], false, false, 0, 0
+#define CONTIGUOUS(n)       (n), NULL, 0, false, true, 0, 0
+#define BY_SCORE(n, f)      (n), NULL, 0, false, false, (f), 0
+#define BY_SCORE_BF16(n, f) (n), NULL, 0, true, false, (f), 0
 
 /* What differs from one rank with one sequence; a degree of 0 is 1. */
 #define LAYOUT(...)                                                                                          \

@@ -90,27 +90,42 @@ static bool is_held(const struct spp_weight *outer) {
   return outer->role != SPP_ROLE_MTP;
 }
 
-/* Weights it has no code for, and what no weight tells. */
-static const char *unknown_part(const struct spp_arch *a) {
-  if (a->mlp != SPP_MLP_GATED && a->experts > 0) return "experts without a gate";
-  if (a->attention != SPP_ATTENTION_GQA || a->qk_norm == SPP_QK_NORM_FULL) return "this attention";
-  if (a->attention_sinks) return "attention sinks";
-  if (a->vision.kind != SPP_VISION_NONE) return "vision towers";
-  if (a->attention_softcap) return "soft-capped attention";
+/* What the engine lacks, and what to do instead. */
+struct lack {
+  const char *what, *hint;
+};
+
+static struct lack unknown_weight(const struct spp_arch *a) {
+  const struct lack none = {NULL, NULL};
+  const char *hint = "only predict can describe this layer";
   for (int k = 0; k < a->kind_count; k++)
     for (int i = 0; i < a->kinds[k].weight_count; i++)
-      if (!layer_slot(&a->kinds[k].weights[i])) return a->kinds[k].weights[i].name;
+      if (!layer_slot(&a->kinds[k].weights[i])) return (struct lack){a->kinds[k].weights[i].name, hint};
   for (int i = 0; i < a->outer_weight_count; i++)
     if (is_held(&a->outer_weights[i]) && outer_slot(a->outer_weights[i].name) < 0)
-      return a->outer_weights[i].name;
-  return NULL;
+      return (struct lack){a->outer_weights[i].name, hint};
+  return none;
+}
+
+/* Weights it has no code for, and what no weight tells. */
+static struct lack unknown_part(const struct spp_arch *a) {
+  const char *dense = "use a dense model, or one whose experts have a gate",
+             *text = "use the text model of the family",
+             *grouped = "use a model of grouped or single query heads",
+             *predict = "only predict can describe this attention";
+  if (a->mlp != SPP_MLP_GATED && a->experts > 0) return (struct lack){"experts without a gate", dense};
+  if (a->attention != SPP_ATTENTION_GQA) return (struct lack){"latent attention", grouped};
+  if (a->qk_norm == SPP_QK_NORM_FULL) return (struct lack){"norms over all of q and k", predict};
+  if (a->attention_sinks) return (struct lack){"attention sinks", predict};
+  if (a->vision.kind != SPP_VISION_NONE) return (struct lack){"vision towers", text};
+  if (a->attention_softcap) return (struct lack){"soft-capped attention", predict};
+  return unknown_weight(a);
 }
 
 enum spp_status spp_weights_supported(const struct spp_arch *arch, struct spp_diag *diag) {
-  const char *what = unknown_part(arch);
-  if (!what) return SPP_OK;
-  return spp_diag_set(diag, SPP_ERR_ABSENT, arch->name, "use a model of the Llama, Qwen or Mixtral families",
-                      "the engine cannot run %s", what);
+  const struct lack lack = unknown_part(arch);
+  if (!lack.what) return SPP_OK;
+  return spp_diag_set(diag, SPP_ERR_ABSENT, arch->name, lack.hint, "the engine cannot run %s", lack.what);
 }
 
 static int64_t outer_total(const struct spp_arch *a) {

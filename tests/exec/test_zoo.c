@@ -14,13 +14,20 @@ static const char *const scale =
 static const struct {
   const char *name, *reason;
 } refused[] = {
-    {"command-r-plus", "this attention"}, {"deepseek-v", "this attention"},
-    {"gemma2", "soft-capped attention"},  {"glm-4.7-flash", "this attention"},
-    {"gpt-oss", "attention sinks"},       {"kimi-k2", "this attention"},
-    {"llama4", "vision towers"},          {"minimax-m2", "this attention"},
-    {"moonlight", "this attention"},      {"olmo2", "this attention"},
-    {"olmoe", "this attention"},          {"qwen2-vl", "vision towers"},
-    {"qwen2.5-vl", "vision towers"},      {"qwen3-vl", "vision towers"},
+    {"command-r-plus", "norms over all of q and k"},
+    {"deepseek-v", "latent attention"},
+    {"gemma2", "soft-capped attention"},
+    {"glm-4.7-flash", "latent attention"},
+    {"gpt-oss", "attention sinks"},
+    {"kimi-k2", "latent attention"},
+    {"llama4", "vision towers"},
+    {"minimax-m2", "norms over all of q and k"},
+    {"moonlight", "latent attention"},
+    {"olmo2", "norms over all of q and k"},
+    {"olmoe", "norms over all of q and k"},
+    {"qwen2-vl", "vision towers"},
+    {"qwen2.5-vl", "vision towers"},
+    {"qwen3-vl", "vision towers"},
 };
 static const char *reason_of(const char *name) {
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
