@@ -2,7 +2,7 @@
  * Sources: NVIDIA/Megatron-LM megatron/core/tensor_parallel/layers.py, mappings.py, cross_entropy.py;
  * megatron/core/pipeline_parallel/schedules.py get_tensor_shapes. */
 #include "model/comm_internal.h"
-
+#include "model/loss.h"
 #include "model/states.h"
 
 static struct spp_comm_op tp_op(const struct spp_comm_context *c, enum spp_collective kind, const char *what,
@@ -95,7 +95,7 @@ static void emit_ends(const struct spp_comm_context *c) {
     emit_pass(c, gather, SPP_PASS_BACKWARD, backward, NULL);
   }
   emit_pass(c, back, SPP_PASS_BACKWARD, backward, NULL);
-  if (c->g->loss_path != SPP_LOSS_VOCAB_PARALLEL && c->g->loss_path != SPP_LOSS_IN_PLACE) return;
+  if (!spp_loss_exchanges(c->g->loss_path)) return;
   struct spp_comm_op loss = tp_op(c, SPP_ALL_REDUCE, "loss statistics",
                                   spp_sat_mul(c->g->tokens, (int64_t)sizeof(float)), SPP_PER_MICRO_BATCH);
   emit_pass(c, loss, SPP_PASS_FORWARD, spp_sat_mul(3, forward),

@@ -1,4 +1,5 @@
 #include "model/evaluator_internal.h"
+#include "model/loss.h"
 
 static struct spp_timing_context context_of(struct spp_evaluator *e, const struct spp_job *job,
                                             const struct spp_layout *layout, const struct spp_geometry *g,
@@ -27,7 +28,7 @@ static const struct spp_model_time *model_of(struct spp_evaluator *e, const stru
 static struct spp_comm *comm_of(struct spp_evaluator *e, const struct spp_timing_context *c,
                                 const struct spp_evaluator_place *place, const struct spp_stage *counted) {
   struct spp_kept_comm *kept = &e->comm;
-  bool tp_loss = c->g->loss_path == SPP_LOSS_VOCAB_PARALLEL || c->g->loss_path == SPP_LOSS_IN_PLACE;
+  bool tp_loss = spp_loss_exchanges(c->g->loss_path);
   bool known = kept->turn == e->layers_turn && kept->pipe == place->pipe &&
                kept->recompute == place->recompute && kept->micro == place->micro &&
                kept->tp_loss == tp_loss && kept->recompute_layers == c->layout->recompute_layers;

@@ -49,6 +49,7 @@ enum spp_loss_path {
   SPP_LOSS_CHUNKS_KEPT,    /* Lightning: a list of fp32 chunks of logits, cross entropy chunk by chunk, all kept */
   SPP_LOSS_CHUNKED_HEAD,   /* torchtitan: head, loss and their backward chunk by chunk, gradients summed in fp32 */
   SPP_LOSS_CHUNKED_HEAD_EAGER, /* the same, its cross entropy not compiled */
+  SPP_LOSS_VOCAB_COMPILED, /* Megatron's fused cross entropy: vocab-parallel, its steps compiled */
   SPP_LOSS_PATH_COUNT
 };
 enum spp_loss_choice { SPP_LOSS_CHOICE_FULL, SPP_LOSS_CHOICE_CHUNKED, SPP_LOSS_CHOICE_FUSED, SPP_LOSS_CHOICE_VOCAB, SPP_LOSS_CHOICE_COUNT };

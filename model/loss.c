@@ -20,6 +20,7 @@ static const struct spp_tensor nll_gradient =
 static const struct spp_tensor logits_gradient = TENSOR("gradient of the logits", "cross entropy backward");
 static const struct spp_tensor exponentials =
     TENSOR("exponentials, fp32", "made in place of the fp32 logits");
+static const struct spp_tensor softmax_copy = TENSOR("softmax, fp32", "a copy, less one at the target");
 static const struct spp_tensor hidden_gradient =
     TENSOR("gradient of the hidden states", "made in the loss's forward");
 static const struct spp_tensor hidden_input =
@@ -53,7 +54,9 @@ struct loss_row {
 /* The tensors alive together at the loss's largest moment, in its backward where it has one.
  * Sources: HF_FULL transformers loss/loss_utils.py; SP_* modelscope/ms-swift swift/trainers/utils.py
  * per_token_loss_func_sp, ChunkedCrossEntropyLoss; VOCAB_PARALLEL NVIDIA/Megatron-LM tensor_parallel/
- * cross_entropy.py; FUSED_LINEAR linkedin/Liger-Kernel ops/fused_linear_cross_entropy.py; TILED
+ * cross_entropy.py; VOCAB_COMPILED the same operators under torch.compile, fusions/fused_cross_entropy.py:
+ * forward in place, backward in a copy of the softmax, of which the 16-bit gradient is made (what inductor
+ * makes of it: tests/oracle/compiled_loss.py); FUSED_LINEAR linkedin/Liger-Kernel ops/fused_linear_cross_entropy.py; TILED
  * deepspeedai/DeepSpeed runtime/sequence_parallel/ulysses_sp.py TiledFusedLogitsLoss; CHUNKED the HF path
  * chunk by chunk; FP32_LOGITS pytorch/torchtitan components/loss.py under torch.compile, which fuses the
  * upcast [read in inductor's output]; HF_SHIFTED transformers before 4.45 models/llama/modeling_llama.py
@@ -92,6 +95,9 @@ static const struct loss_row rows[] = {
     {SPP_LOSS_SP_CHUNKED, &chunk_work, ACT, CHUNK_VOCAB, 3, ALWAYS},
     {SPP_LOSS_VOCAB_PARALLEL, &exponentials, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_VOCAB_PARALLEL, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_VOCAB_COMPILED, &exponentials, FP32, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_VOCAB_COMPILED, &softmax_copy, FP32, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_VOCAB_COMPILED, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_FUSED_LINEAR, &hidden_gradient, ACT, TOKENS_HIDDEN, 1, ALWAYS},
     {SPP_LOSS_FUSED_LINEAR, &chunk_logits, ACT, CHUNK_VOCAB, 1, ALWAYS},
     {SPP_LOSS_FUSED_LINEAR, &head_gradient, ACT, VOCAB_HIDDEN, 1, HEAD_TRAINED},
@@ -125,6 +131,10 @@ static const struct loss_row rows[] = {
 static bool has_logits(enum spp_loss_path path) {
   return path != SPP_LOSS_FUSED_LINEAR && path != SPP_LOSS_TILED && path != SPP_LOSS_CHUNKED &&
          path != SPP_LOSS_CHUNKED_HEAD && path != SPP_LOSS_CHUNKED_HEAD_EAGER;
+}
+
+bool spp_loss_exchanges(enum spp_loss_path path) {
+  return path == SPP_LOSS_VOCAB_PARALLEL || path == SPP_LOSS_VOCAB_COMPILED || path == SPP_LOSS_IN_PLACE;
 }
 
 bool spp_loss_sums_head(const struct spp_framework *f) {

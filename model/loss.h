@@ -21,6 +21,8 @@ struct spp_loss_view {
   bool keeps_in_step;   /* and from there until the next forward returns */
 };
 struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct spp_geometry *g);
+/* Are the vocabulary's shards joined by exchanges of row statistics? */
+bool spp_loss_exchanges(enum spp_loss_path path);
 /* Does a loss of the framework sum the head's gradient over chunks? Then sharding matters to it. */
 bool spp_loss_sums_head(const struct spp_framework *f);
 /* Tensors of the loss's largest moment, alive at SPP_MOMENT_LOSS (and longer where a reference keeps them).

@@ -11,6 +11,7 @@ static const struct {
     [SPP_LOSS_SP_16BIT] = {4, 8, false},         /* the same on 16-bit logits */
     [SPP_LOSS_SP_CHUNKED] = {4, 8, false},       /* chunks of 16-bit logits, gradient in place */
     [SPP_LOSS_VOCAB_PARALLEL] = {20, 12, false}, /* fp32 copy, maximum, subtract, exp, sum; scale, cast */
+    [SPP_LOSS_VOCAB_COMPILED] = {22, 18, false}, /* fp32 copy; exp in place; divide; copy, update; scale, cast */
     [SPP_LOSS_FUSED_LINEAR] = {8, 0, false,
                                true}, /* one fused kernel per chunk; gradients made in the forward */
     [SPP_LOSS_TILED] = {16, 24, true},

@@ -28,6 +28,8 @@ static void each_path_has_its_bytes_per_logit(void **state) {
   expect_i64(loss_bytes(SPP_LOSS_HF_FULL, 0, true, true), 14 * nv);  /* measured 14.00 */
   expect_i64(loss_bytes(SPP_LOSS_SP_16BIT, 0, true, false), 3737124864); /* 6 NV, measured 6.01 */
   expect_i64(loss_bytes(SPP_LOSS_VOCAB_PARALLEL, 0, true, false), 6 * nv);
+  /* tests/oracle/compiled_loss.py: the softmax, its copy, and the 16-bit gradient */
+  expect_i64(loss_bytes(SPP_LOSS_VOCAB_COMPILED, 0, true, false), 10 * nv);
   expect_i64(loss_bytes(SPP_LOSS_FP32_LOGITS, 0, true, false), 4 * nv);
 }
 
