@@ -113,7 +113,7 @@ static void traps_are_named_with_their_number(void **state) {
 
 static void a_short_plain_job_has_no_warnings(void **state) {
   static const struct setting setting = {"llama3.1-8b", "megatron-lm", "h100-80gb", 8,
-                                         4096,          PLAIN,         .zero = 1};
+                                         2048,          PLAIN,         .zero = 1};
   struct spp_plan plan;
   struct spp_advice advice[SPP_MAX_ADVICE];
   (void)state;
