@@ -96,6 +96,16 @@ static void follow_route(struct spp_engine *e, const float *probs, int16_t *rout
   }
 }
 
+/* Of the groups whose one or, where experts score by themselves, two best score most (modeling_deepseek_v2.py
+ * DeepseekV2TopkRouter, modeling_deepseek_v3.py DeepseekV3TopkRouter). */
+static void choose(const struct spp_arch *a, const float *probs, int32_t *chosen) {
+  const struct spp_router_groups groups = {a->router_groups, a->router_open, a->router_sigmoid ? 2 : 1};
+  if (a->router_groups > 0)
+    spp_router_choose_in_groups(probs, a->experts, &groups, a->experts_per_token, chosen);
+  else
+    spp_router_choose(probs, a->experts, a->experts_per_token, chosen);
+}
+
 /* Rows of a group stand together in each expert's; the group's tokens take them in order. */
 static void choose_by_score(struct spp_engine *e, int64_t layer, const float *probs,
                             struct spp_expert_choice *c) {
@@ -111,7 +121,7 @@ static void choose_by_score(struct spp_engine *e, int64_t layer, const float *pr
       rows = (int64_t)llround(room(e, e->plan->expert_group_tokens));
     }
     int32_t *chosen = c->experts + t * k;
-    spp_router_choose(probs + t * experts, experts, k, chosen);
+    choose(e->arch, probs + t * experts, chosen);
     int16_t *route = route_of(e, layer, t);
     if (route) follow_route(e, probs + t * experts, route, chosen);
     for (int64_t i = 0; i < k; i++) {

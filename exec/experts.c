@@ -186,12 +186,15 @@ static float chosen_sum(const struct experts *x, int64_t token) {
     sum += x->kept->router_probs[token * x->experts + chosen[i]];
   return sum;
 }
+static float scale_of(const struct experts *x) {
+  return (float)x->e->arch->routed_scale;
+}
 static void weigh(void *context, int64_t token, int64_t choice, int64_t row) {
   const struct spread *s = context;
   const struct experts *x = s->x;
   if (row < 0) return;
   int32_t expert = x->choice.experts[token * x->top_k + choice];
-  s->weights[row] = x->kept->router_probs[token * x->experts + expert] /
+  s->weights[row] = scale_of(x) * x->kept->router_probs[token * x->experts + expert] /
                     (router_of(x).normalise ? chosen_sum(x, token) : 1.0F);
 }
 
@@ -304,7 +307,7 @@ static enum spp_status inputs_back(const struct experts *x, int64_t i, void *dro
 /* Gradient of a token's choice, next to the others of the token. */
 static void gather_gradient(void *context, int64_t token, int64_t choice, int64_t row) {
   const struct spread *s = context;
-  s->gradients[token * s->x->top_k + choice] = row < 0 ? 0 : s->weights[row];
+  s->gradients[token * s->x->top_k + choice] = row < 0 ? 0 : scale_of(s->x) * s->weights[row];
 }
 
 /* d(routing weights) back to the tokens, through the softmax, into the router's weight and its input. */

@@ -117,6 +117,9 @@ static struct lack unknown_part(const struct spp_arch *a) {
   if (a->attention != SPP_ATTENTION_GQA) return (struct lack){"latent attention", grouped};
   if (a->qk_norm == SPP_QK_NORM_FULL) return (struct lack){"norms over all of q and k", predict};
   if (a->attention_sinks) return (struct lack){"attention sinks", predict};
+  if (a->experts > 0 && a->routes_input)
+    return (struct lack){"routing weights on the input of experts",
+                         "use a dense model, or one that weighs what experts give"};
   if (a->vision.kind != SPP_VISION_NONE) return (struct lack){"vision towers", text};
   if (a->attention_softcap) return (struct lack){"soft-capped attention", predict};
   return unknown_weight(a);

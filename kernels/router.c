@@ -2,14 +2,20 @@
 
 #include <math.h>
 
-/* Position of the largest of p that `taken` (k chosen so far) does not hold. */
-static int32_t next_largest(const float *p, int64_t experts, const int32_t *taken, int64_t k) {
+static bool holds(const int32_t *taken, int64_t k, int64_t e) {
+  for (int64_t i = 0; i < k; i++)
+    if (taken[i] == e) return true;
+  return false;
+}
+
+/* Position of the largest of p that `taken` (k chosen so far) does not hold; of the open groups only, each of
+ * so many experts (0: all are one). */
+static int32_t next_largest(const float *p, int64_t experts, const int32_t *taken, int64_t k,
+                            const bool *open, int64_t group) {
   int32_t best = -1;
   for (int64_t e = 0; e < experts; e++) {
-    bool free = true;
-    for (int64_t i = 0; i < k; i++)
-      free = free && taken[i] != e;
-    if (free && (best < 0 || p[e] > p[best])) best = (int32_t)e;
+    if (group > 0 && !open[e / group]) continue;
+    if (!holds(taken, k, e) && (best < 0 || p[e] > p[best])) best = (int32_t)e;
   }
   return best;
 }
@@ -23,7 +29,33 @@ static float chosen_sum(const struct spp_router *a, int64_t t) {
 
 void spp_router_choose(const float *probs, int64_t experts, int64_t top_k, int32_t *chosen) {
   for (int64_t i = 0; i < top_k; i++)
-    chosen[i] = next_largest(probs, experts, chosen, i);
+    chosen[i] = next_largest(probs, experts, chosen, i, NULL, 0);
+}
+
+/* Sum of the `best` largest of n. */
+static float best_sum(const float *p, int64_t n, int64_t best) {
+  int32_t taken[SPP_ROUTER_MAX_TOP_K];
+  float sum = 0.0F;
+  for (int64_t i = 0; i < best && i < n; i++) {
+    taken[i] = next_largest(p, n, taken, i, NULL, 0);
+    sum += p[taken[i]];
+  }
+  return sum;
+}
+
+void spp_router_choose_in_groups(const float *probs, int64_t experts, const struct spp_router_groups *g,
+                                 int64_t top_k, int32_t *chosen) {
+  float sums[SPP_ROUTER_MAX_GROUPS];
+  bool open[SPP_ROUTER_MAX_GROUPS] = {false};
+  int32_t order[SPP_ROUTER_MAX_GROUPS];
+  int64_t each = experts / g->groups;
+  for (int64_t i = 0; i < g->groups; i++)
+    sums[i] = best_sum(probs + i * each, each, g->best);
+  spp_router_choose(sums, g->groups, g->open, order);
+  for (int64_t i = 0; i < g->open; i++)
+    open[order[i]] = true;
+  for (int64_t i = 0; i < top_k; i++)
+    chosen[i] = next_largest(probs, experts, chosen, i, open, each);
 }
 
 void spp_router_probabilities(const struct spp_kernels *kernels, const struct spp_router *a) {

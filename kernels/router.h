@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SPP_ROUTER_MAX_TOP_K 64
+#define SPP_ROUTER_MAX_TOP_K  64
+#define SPP_ROUTER_MAX_GROUPS 64
 
 struct spp_router {
   int64_t tokens, experts, top_k; /* 1 <= top_k <= experts, at most SPP_ROUTER_MAX_TOP_K */
@@ -27,6 +28,13 @@ void spp_router_forward(const struct spp_kernels *kernels, const struct spp_rout
 
 /* The k largest of one token's probabilities, the lower expert first on ties. */
 void spp_router_choose(const float *probs, int64_t experts, int64_t top_k, int32_t *chosen);
+/* The same from the `open` of `groups` equal runs of experts whose `best` largest probabilities have the
+ * largest sums, the lower group first on ties. groups at most SPP_ROUTER_MAX_GROUPS. */
+struct spp_router_groups {
+  int64_t groups, open, best;
+};
+void spp_router_choose_in_groups(const float *probs, int64_t experts, const struct spp_router_groups *groups,
+                                 int64_t top_k, int32_t *chosen);
 /* Probabilities of all experts from their logits. */
 void spp_router_probabilities(const struct spp_kernels *kernels, const struct spp_router *a);
 

@@ -11,6 +11,7 @@
 #include "base/status.h"
 
 enum { SPP_MAX_LAYERS = 4096, SPP_MAX_LAYER_KINDS = 8, SPP_MAX_LAYER_WEIGHTS = 40, SPP_MAX_ARCH_NOTES = 8 };
+enum { SPP_MAX_ROUTER_GROUPS = 64 };
 
 enum spp_attention_kind { SPP_ATTENTION_GQA, SPP_ATTENTION_MLA };
 enum spp_norm_kind { SPP_NORM_RMS, SPP_NORM_LAYER, SPP_NORM_LAYER_NO_BIAS, SPP_NORM_NO_WEIGHT };
@@ -126,7 +127,11 @@ struct spp_arch {
       shared_expert_ffn; /* 0 when dense; shared width: of one */
   bool shared_expert_gate, router_bias, expert_bias, router_sigmoid;
   bool router_normalise; /* the weights of the chosen experts are made to sum to 1 (norm_topk_prob) */
-  int64_t mtp_layers;    /* multi-token-prediction modules, not counted in totals */
+  double routed_scale;   /* factor on those weights */
+  /* Experts are chosen from the best `router_open` of so many runs of them; 0: from all. */
+  int64_t router_groups, router_open;
+  bool routes_input;  /* a routing weight scales what an expert reads, not what it gives (Llama 4) */
+  int64_t mtp_layers; /* multi-token-prediction modules, not counted in totals */
 
   struct spp_vision vision;
 

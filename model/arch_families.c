@@ -25,12 +25,13 @@ static void adjust_gpt_oss(struct spp_arch_reader *r) {
   r->arch->attention_sinks = r->arch->router_bias = r->arch->expert_bias = true;
 }
 
-/* The dense layers of Llama 4 are wider than its experts; the router takes a sigmoid and every token also
+/* The dense layers of Llama 4 are wider than its experts; the router takes a sigmoid, of what an
+ * expert reads, and every token also
  * visits one shared expert. */
 static void adjust_llama4(struct spp_arch_reader *r) {
   r->dense_ffn =
       spp_arch_read_i64(r, spp_json_get(r->text, "intermediate_size_mlp"), 1, 1 << 23, r->dense_ffn);
-  r->arch->router_sigmoid = true;
+  r->arch->router_sigmoid = r->arch->routes_input = true;
   r->arch->shared_experts = 1;
 }
 

@@ -44,6 +44,29 @@ static void read_shared_experts(struct spp_arch_reader *r) {
   if (a->shared_experts > 0) a->shared_expert_ffn = width > 0 ? width : a->expert_ffn;
 }
 
+/* Group-limited choice (arXiv 2405.04434, 2.2.2): DeepSeek-V2 where topk_method says so
+ * (modeling_deepseek_v2.py DeepseekV2TopkRouter), its successors always (modeling_deepseek_v3.py). */
+static void read_router(struct spp_arch_reader *r) {
+  struct spp_arch *a = r->arch;
+  const char *method = "";
+  struct spp_json groups = spp_json_get(r->text, "n_group");
+  a->router_normalise =
+      spp_arch_read_bool(r, spp_json_get(r->text, "norm_topk_prob"), !r->family->topk_as_is);
+  a->routed_scale = 1;
+  if (r->status == SPP_OK)
+    r->status = spp_json_real_or(spp_json_get(r->text, "routed_scaling_factor"), 0, 1e6, 1, &a->routed_scale,
+                                 r->diag);
+  if (r->status == SPP_OK)
+    r->status = spp_json_string_or(spp_json_get(r->text, "topk_method"), "", &method, r->diag);
+  a->router_groups = spp_arch_read_i64(r, groups, 1, SPP_MAX_ROUTER_GROUPS, 1);
+  a->router_open =
+      spp_arch_read_i64(r, spp_json_get(r->text, "topk_group"), 1, a->router_groups, a->router_groups);
+  if (a->router_open == a->router_groups || strcmp(method, "greedy") == 0) a->router_groups = 0;
+  if (a->router_groups > 0 && (a->experts % a->router_groups != 0 ||
+                               a->experts / a->router_groups * a->router_open < a->experts_per_token))
+    spp_arch_refuse(r, groups, NULL, "experts do not divide into such groups, or too few are left to choose");
+}
+
 static void read_experts(struct spp_arch_reader *r, struct expert_rule *rule) {
   struct spp_arch *a = r->arch;
   bool given = spp_json_kind(spp_arch_field_json(r, SPP_FIELD_EXPERTS)) >= SPP_JSON_BOOL;
@@ -56,7 +79,7 @@ static void read_experts(struct spp_arch_reader *r, struct expert_rule *rule) {
     spp_arch_refuse(r, spp_arch_field_json(r, SPP_FIELD_EXPERTS_PER_TOKEN), NULL,
                     "a token cannot visit more experts than there are");
   a->expert_ffn = spp_arch_read_field_or(r, SPP_FIELD_EXPERT_FFN, a->ffn);
-  a->router_normalise = spp_arch_read_bool(r, spp_json_get(r->text, "norm_topk_prob"), !r->family->topk_as_is);
+  read_router(r);
   read_shared_experts(r);
   rule->first = shape_i64(r, "first_k_dense_replace", 0);
   rule->every = spp_arch_read_i64(r, spp_json_get(r->text, "moe_layer_freq"), 1, SPP_MAX_LAYERS, 1);

@@ -389,6 +389,24 @@ static void router_ties_go_to_the_lower_expert(void **state) {
   expect_i64(chosen[1], 1);
 }
 
+/* Groups {5, 1}, {4, 4}, {0, 6}: the best is the last by its largest, 6, the second by its two largest, 8;
+ * the two best by their largest are the last and the first. */
+static void the_router_chooses_in_the_best_groups(void **state) {
+  (void)state;
+  const float probs[6] = {5, 1, 4, 4, 0, 6};
+  int32_t chosen[3];
+  spp_router_choose_in_groups(probs, 6, &(struct spp_router_groups){3, 1, 1}, 2, chosen);
+  expect_i64(chosen[0], 5);
+  expect_i64(chosen[1], 4);
+  spp_router_choose_in_groups(probs, 6, &(struct spp_router_groups){3, 1, 2}, 2, chosen);
+  expect_i64(chosen[0], 2);
+  expect_i64(chosen[1], 3);
+  spp_router_choose_in_groups(probs, 6, &(struct spp_router_groups){3, 2, 1}, 3, chosen);
+  expect_i64(chosen[0], 5);
+  expect_i64(chosen[1], 0);
+  expect_i64(chosen[2], 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_variant_agrees_with_the_reference),
@@ -399,6 +417,7 @@ int main(void) {
       cmocka_unit_test(the_first_adamw_step_moves_by_the_rate),
       cmocka_unit_test(the_router_picks_the_largest),
       cmocka_unit_test(router_ties_go_to_the_lower_expert),
+      cmocka_unit_test(the_router_chooses_in_the_best_groups),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   return failed != 0;

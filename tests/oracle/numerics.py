@@ -459,7 +459,7 @@ def case(model_type, names="llama", batch=PACKED, of=None, extra=None, **config)
 
 
 EXPERTS = {"moe_intermediate_size": 24, "num_experts_per_tok": 2}
-GROUPED = {**EXPERTS, "n_routed_experts": 4, "n_shared_experts": 2, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1}
+GROUPED = {**EXPERTS, "n_routed_experts": 8, "n_shared_experts": 2, "first_k_dense_replace": 1, "n_group": 4, "topk_group": 2}
 LATENT = {"kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16}
 NO_KV_HEADS = {k: v for k, v in NO_HEAD_DIM.items() if k != "num_key_value_heads"}
 WIDE_MHA = dict(NO_KV_HEADS, hidden_size=64)  # 16 a head
@@ -514,7 +514,7 @@ CASES = {
                    intermediate_size_mlp=56, num_local_experts=4, num_experts_per_tok=1, interleave_moe_layer_step=2,
                    attention_chunk_size=5, no_rope_layer_interval=4, use_qk_norm=False),
     "deepseek-v2": case("deepseek_v2", **NO_KV_HEADS, **ROPE, **UNTIED, **RMS6, **GROUPED, **LATENT, q_lora_rank=None,
-                        topk_method="greedy", routed_scaling_factor=1.0),
+                        topk_method="group_limited_greedy", routed_scaling_factor=16.0),
     "deepseek-v3": case("deepseek_v3", **NO_KV_HEADS, **ROPE, **UNTIED, **RMS6, **GROUPED, **LATENT, q_lora_rank=24,
                         scoring_func="sigmoid", topk_method="noaux_tc", norm_topk_prob=True, routed_scaling_factor=2.5,
                         num_nextn_predict_layers=0, extra={"num_key_value_heads": 4}),
