@@ -198,6 +198,19 @@ static void weigh(void *context, int64_t token, int64_t choice, int64_t row) {
                     (router_of(x).normalise ? chosen_sum(x, token) : 1.0F);
 }
 
+static void add_router_bias(const struct experts *x) {
+  if (!spp_use_has(x->use, SPP_SLOT_ROUTER_BIAS)) return;
+  for (int64_t t = 0; t < x->tokens; t++)
+    x->ops->accumulate(x->experts, 1.0F, spp_use_weight(x->use, SPP_SLOT_ROUTER_BIAS), x->e->store,
+                       x->kept->router_logits + t * x->experts);
+}
+static void router_bias_back(const struct experts *x) {
+  if (!spp_use_has(x->use, SPP_SLOT_ROUTER_BIAS)) return;
+  for (int64_t t = 0; t < x->tokens; t++)
+    x->ops->accumulate(x->experts, 1.0F, x->kept->router_logits + t * x->experts, SPP_STORE_F32,
+                       spp_use_grad(x->use, SPP_SLOT_ROUTER_BIAS));
+}
+
 /* Probabilities of all experts; the weights of the chosen ones go where the tokens go. */
 static enum spp_status route(struct experts *x, const void *input) {
   struct spp_layer_kept *k = x->kept;
@@ -207,6 +220,7 @@ static enum spp_status route(struct experts *x, const void *input) {
   SPP_TRY(spp_linear_forward(x->e->rank, x->tokens, x->hidden, x->experts,
                              (struct spp_linear_storage){x->e->store, SPP_STORE_F32}, input,
                              spp_use_weight(x->use, SPP_SLOT_ROUTER), k->router_logits));
+  add_router_bias(x);
   struct spp_router router = router_of(x);
   router.logits = k->router_logits;
   spp_router_probabilities(x->e->rank->kernels, &router);
@@ -218,6 +232,45 @@ static enum spp_status route(struct experts *x, const void *input) {
   SPP_TRY(to_experts(x, &probabilities, &weights));
   k->routing = weights;
   return spp_heap_rename(&x->e->rank->heap, weights, kept_part, "experts: routing weights", x->e->rank->diag);
+}
+
+/* Row r of expert i, of those that a product of `width` columns gives. */
+static void *expert_row(const struct experts *x, void *rows, int64_t i, int64_t r, int64_t width) {
+  return spp_engine_at(x->e, rows, (i * (x->rows / x->local) + r) * width);
+}
+static const void *expert_bias(const struct experts *x, enum spp_slot slot, int64_t i, int64_t width) {
+  return spp_at_const(spp_use_weight(x->use, slot), x->e->store, i * width);
+}
+
+/* Biases of gate and up. */
+static void add_inner_biases(const struct experts *x, int64_t i) {
+  if (!spp_use_has(x->use, SPP_SLOT_EXPERT_GATE_BIAS)) return;
+  const void *gate = expert_bias(x, SPP_SLOT_EXPERT_GATE_BIAS, i, x->ffn),
+             *up = expert_bias(x, SPP_SLOT_EXPERT_UP_BIAS, i, x->ffn);
+  void *ups = spp_engine_at(x->e, x->kept->gate_up, x->rows * x->ffn);
+  for (int64_t r = 0; r < x->rows / x->local; r++) {
+    void *gate_row = expert_row(x, x->kept->gate_up, i, r, x->ffn),
+         *up_row = expert_row(x, ups, i, r, x->ffn);
+    x->ops->add(x->ffn, x->e->store, gate_row, gate, gate_row);
+    x->ops->add(x->ffn, x->e->store, up_row, up, up_row);
+  }
+}
+
+/* That of down, as much of it as the routing weight takes of the expert. */
+static enum spp_status add_outer_bias(const struct experts *x, int64_t i, void *out) {
+  void *scaled;
+  int64_t n = x->rows / x->local;
+  if (!spp_use_has(x->use, SPP_SLOT_EXPERT_DOWN_BIAS)) return SPP_OK;
+  const void *bias = expert_bias(x, SPP_SLOT_EXPERT_DOWN_BIAS, i, x->hidden);
+  SPP_TRY(block(x, SPP_PART_CONTEXT, "scaled row", x->hidden, &scaled));
+  for (int64_t r = 0; r < n; r++) {
+    void *row = expert_row(x, out, i, r, x->hidden);
+    x->ops->convert(x->hidden, bias, x->e->store, scaled, x->e->store);
+    x->ops->scale(x->hidden, x->kept->routing[i * n + r], scaled, x->e->store);
+    x->ops->add(x->hidden, x->e->store, row, scaled, row);
+  }
+  drop(x, scaled);
+  return SPP_OK;
 }
 
 /* One expert's rows. */
@@ -234,11 +287,13 @@ static enum spp_status expert_forward(const struct experts *x, int64_t i, void *
              *down_w = spp_at_const(spp_use_weight(x->use, SPP_SLOT_EXPERT_DOWN), x->e->store, matrix);
   SPP_TRY(spp_linear_forward(x->e->rank, n, x->hidden, x->ffn, store, input, gate_w, gate));
   SPP_TRY(spp_linear_forward(x->e->rank, n, x->hidden, x->ffn, store, input, up_w, up));
+  add_inner_biases(x, i);
   x->ops->glu_forward(x->e->arch->activation, n * x->ffn, x->e->store, gate, up, product);
   for (int64_t r = 0; r < n; r++)
     x->ops->scale(x->ffn, k->routing[row + r], spp_engine_at(x->e, product, r * x->ffn), x->e->store);
-  return spp_linear_forward(x->e->rank, n, x->ffn, x->hidden, store, product, down_w,
-                            spp_engine_at(x->e, out, row * x->hidden));
+  SPP_TRY(spp_linear_forward(x->e->rank, n, x->ffn, x->hidden, store, product, down_w,
+                             spp_engine_at(x->e, out, row * x->hidden)));
+  return add_outer_bias(x, i, out);
 }
 
 enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
@@ -257,6 +312,29 @@ enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_
   SPP_TRY(combine(&x, "combined tokens", rows, "stream", out));
   spp_expert_choice_close(e, &x.choice);
   return SPP_OK;
+}
+
+/* Gradients of the biases of gate and up, whose own gradients lie in gate_up. */
+static void inner_biases_back(const struct experts *x, int64_t i) {
+  static const enum spp_slot slots[] = {SPP_SLOT_EXPERT_GATE_BIAS, SPP_SLOT_EXPERT_UP_BIAS};
+  if (!spp_use_has(x->use, slots[0])) return;
+  for (int s = 0; s < 2; s++)
+    for (int64_t r = 0; r < x->rows / x->local; r++)
+      x->ops->accumulate(
+          x->ffn, 1.0F,
+          expert_row(x, spp_engine_at(x->e, x->kept->gate_up, s * x->rows * x->ffn), i, r, x->ffn),
+          x->e->store, spp_use_grad(x->use, slots[s]) + i * x->ffn);
+}
+
+/* That of down's, and what it adds to the gradient of the row's routing weight. */
+static float outer_bias_back(const struct experts *x, int64_t i, float weight, const void *dy) {
+  float dot;
+  if (!spp_use_has(x->use, SPP_SLOT_EXPERT_DOWN_BIAS)) return 0;
+  x->ops->accumulate(x->hidden, weight, dy, x->e->store,
+                     spp_use_grad(x->use, SPP_SLOT_EXPERT_DOWN_BIAS) + i * x->hidden);
+  x->ops->row_dots(1, x->hidden, dy, x->hidden, x->e->store,
+                   expert_bias(x, SPP_SLOT_EXPERT_DOWN_BIAS, i, x->hidden), x->hidden, x->e->store, &dot, 1);
+  return dot;
 }
 
 /* down and the weighted activation of one expert: gate and up become their gradients, the routing weights
@@ -281,9 +359,11 @@ static enum spp_status activation_back(const struct experts *x, int64_t i, const
     x->ops->row_dots(1, x->ffn, d_row, x->ffn, x->e->store, spp_engine_at(x->e, product, r * x->ffn), x->ffn,
                      x->e->store, &dot, 1);
     x->ops->scale(x->ffn, weight, d_row, x->e->store);
-    k->routing[row + r] = weight > 0 ? dot / weight : 0;
+    float of_bias = outer_bias_back(x, i, weight, spp_at_const(dy, x->e->store, r * x->hidden));
+    k->routing[row + r] = weight > 0 ? dot / weight + of_bias : 0;
   }
   x->ops->glu_backward(x->e->arch->activation, n * x->ffn, x->e->store, gate, up, d, gate, up);
+  inner_biases_back(x, i);
   return SPP_OK;
 }
 
@@ -325,6 +405,7 @@ static enum spp_status router_back(struct experts *x, void *dx) {
   router.dlogits = k->router_logits;
   spp_router_backward(&router);
   drop(x, gradients);
+  router_bias_back(x);
   SPP_TRY(spp_linear_weight(x->e->rank, x->tokens, x->hidden, x->experts, store, k->router_logits,
                             k->mlp_input, spp_use_grad(x->use, SPP_SLOT_ROUTER)));
   return spp_linear_input(x->e->rank, x->tokens, x->hidden, x->experts, store, k->router_logits,

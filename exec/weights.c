@@ -45,6 +45,7 @@ static const struct slot_name layer_slots[] =
         {"gate_up_proj.bias", TWO(SPP_SLOT_GATE_BIAS, SPP_SLOT_UP_BIAS)},
         {"down_proj.bias", ONE(SPP_SLOT_DOWN_BIAS)},
         {"router", ONE(SPP_SLOT_ROUTER)},
+        {"router.bias", ONE(SPP_SLOT_ROUTER_BIAS)},
 },
                               expert_slots[] =
                                   {
@@ -52,6 +53,11 @@ static const struct slot_name layer_slots[] =
                                       {"up_proj", ONE(SPP_SLOT_EXPERT_UP)},
                                       {"gate_up_proj", TWO(SPP_SLOT_EXPERT_GATE, SPP_SLOT_EXPERT_UP)},
                                       {"down_proj", ONE(SPP_SLOT_EXPERT_DOWN)},
+                                      {"gate_proj.bias", ONE(SPP_SLOT_EXPERT_GATE_BIAS)},
+                                      {"up_proj.bias", ONE(SPP_SLOT_EXPERT_UP_BIAS)},
+                                      {"gate_up_proj.bias",
+                                       TWO(SPP_SLOT_EXPERT_GATE_BIAS, SPP_SLOT_EXPERT_UP_BIAS)},
+                                      {"down_proj.bias", ONE(SPP_SLOT_EXPERT_DOWN_BIAS)},
 },
                               shared_slots[] =
                                   {

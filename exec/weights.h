@@ -40,6 +40,7 @@ enum spp_slot {
   SPP_SLOT_UP_BIAS,
   SPP_SLOT_DOWN_BIAS,
   SPP_SLOT_ROUTER,
+  SPP_SLOT_ROUTER_BIAS,
   SPP_SLOT_SHARED_GATE,
   SPP_SLOT_SHARED_UP,
   SPP_SLOT_SHARED_DOWN,
@@ -47,6 +48,9 @@ enum spp_slot {
   SPP_SLOT_EXPERT_GATE,   /* from here on: of experts, which other ranks share than the rest */
   SPP_SLOT_EXPERT_UP,
   SPP_SLOT_EXPERT_DOWN,
+  SPP_SLOT_EXPERT_GATE_BIAS,
+  SPP_SLOT_EXPERT_UP_BIAS,
+  SPP_SLOT_EXPERT_DOWN_BIAS,
   SPP_SLOT_COUNT
 };
 static inline bool spp_slot_is_expert(int slot) {
