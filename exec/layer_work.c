@@ -35,7 +35,8 @@ static void run_rms(const struct norm *n) {
                                    .rstd = n->stats,
                                    .dy = n->dy,
                                    .dx = n->dx,
-                                   .dweight = grad_or_null(n, n->slot)};
+                                   .dweight = grad_or_null(n, n->slot),
+                                   .offset = (float)n->w->e->arch->norm_offset};
   (n->dy ? n->w->ops->rmsnorm_backward : n->w->ops->rmsnorm_forward)(&call);
 }
 
@@ -54,7 +55,8 @@ static void run_layer(const struct norm *n) {
                                      .dy = n->dy,
                                      .dx = n->dx,
                                      .dweight = grad_or_null(n, n->slot),
-                                     .dbias = grad_or_null(n, bias)};
+                                     .dbias = grad_or_null(n, bias),
+                                     .offset = (float)n->w->e->arch->norm_offset};
   (n->dy ? n->w->ops->layernorm_backward : n->w->ops->layernorm_forward)(&call);
 }
 

@@ -98,20 +98,21 @@ struct store {
   void *data;
   enum spp_storage storage;
   int64_t first; /* stage offset of data[0] */
+  const struct spp_arch *arch;
 };
 static void initialise(void *context, const struct spp_held *held, int64_t element, int64_t stage_offset) {
   const struct store *s = context;
   spp_store(s->data, s->storage, stage_offset - s->first,
-            spp_weight_initial(held->weight, spp_held_number(held, element)));
+            spp_weight_initial(s->arch, held->weight, spp_held_number(held, element)));
 }
 
 static void initialise_weights(struct spp_engine *e) {
-  struct store all = {e->states.weights, e->store, 0};
+  struct store all = {e->states.weights, e->store, 0, e->arch};
   if (e->states.zero < 3) visit_range(e, 0, e->weights.floats, initialise, &all);
   for (int64_t i = 0; i < e->states.segment_count; i++) {
     const struct spp_segment *s = &e->states.segments[i];
-    struct store mine = {weights_of(e, s), e->store, s->mine};
-    struct store master = {master_of(e, s), SPP_STORE_F32, s->mine};
+    struct store mine = {weights_of(e, s), e->store, s->mine, e->arch};
+    struct store master = {master_of(e, s), SPP_STORE_F32, s->mine, e->arch};
     if (e->states.zero >= 3) visit_range(e, s->mine, s->end, initialise, &mine);
     if (e->states.master) visit_range(e, s->mine, s->end, initialise, &master);
   }

@@ -123,10 +123,10 @@ static struct lack unknown_part(const struct spp_arch *a) {
   if (a->attention != SPP_ATTENTION_GQA) return (struct lack){"latent attention", grouped};
   if (a->qk_norm == SPP_QK_NORM_FULL) return (struct lack){"norms over all of q and k", predict};
   if (a->attention_sinks) return (struct lack){"attention sinks", predict};
+  if (a->vision.kind != SPP_VISION_NONE) return (struct lack){"vision towers", text};
   if (a->experts > 0 && a->routes_input)
     return (struct lack){"routing weights on the input of experts",
                          "use a dense model, or one that weighs what experts give"};
-  if (a->vision.kind != SPP_VISION_NONE) return (struct lack){"vision towers", text};
   if (a->attention_softcap) return (struct lack){"soft-capped attention", predict};
   return unknown_weight(a);
 }
@@ -305,11 +305,12 @@ static double uniform(int64_t number) {
   return (double)(z >> 11) * 0x1p-52 - 1.0;
 }
 
-/* Vectors near 1 (norms) or 0 (biases); matrices so that products keep the size of their input. */
-float spp_weight_initial(const struct spp_weight *weight, int64_t number) {
+/* Vectors near 1 where they are used (norms) or 0 (biases); matrices so that products keep the size of their
+ * input. */
+float spp_weight_initial(const struct spp_arch *arch, const struct spp_weight *weight, int64_t number) {
   double u = uniform(number);
   if (weight->role == SPP_ROLE_EMBEDDING) return (float)u;
   if (weight->linear) return (float)(u * sqrt(3.0 / (double)weight->cols));
   bool scale = strstr(weight->name, "norm") && !strstr(weight->name, ".bias");
-  return (float)(scale ? 1.0 + 0.1 * u : 0.1 * u);
+  return (float)(scale ? 1.0 - arch->norm_offset + 0.1 * u : 0.1 * u);
 }

@@ -129,6 +129,6 @@ static inline int64_t spp_held_number(const struct spp_held *h, int64_t i) {
 }
 
 /* First value of the element with this number: the same however the model is cut. */
-float spp_weight_initial(const struct spp_weight *weight, int64_t number);
+float spp_weight_initial(const struct spp_arch *arch, const struct spp_weight *weight, int64_t number);
 
 #endif

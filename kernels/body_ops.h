@@ -43,6 +43,10 @@ static float dot(int64_t n, const void *a, enum spp_storage a_storage, int64_t a
   return vf_hsum(sum);
 }
 
+static inline vf rms_weight(const struct spp_rmsnorm *a, int64_t i, int64_t part) {
+  return vf_add(vf_set1(a->offset), vf_load_any(a->weight, a->storage, i, part));
+}
+
 static void rmsnorm_forward(const struct spp_rmsnorm *a) {
   for (int64_t r = 0; r < a->rows; r++) {
     int64_t row = r * a->width;
@@ -51,7 +55,7 @@ static void rmsnorm_forward(const struct spp_rmsnorm *a) {
     vf rstd = vf_set1(a->rstd[r]);
     VF_FOR(i, part, a->width) {
       vf x = vf_mul(vf_load_any(a->x, a->storage, row + i, part), rstd);
-      vf_store_any(a->y, a->storage, row + i, part, vf_mul(vf_load_any(a->weight, a->storage, i, part), x));
+      vf_store_any(a->y, a->storage, row + i, part, vf_mul(rms_weight(a, i, part), x));
     }
   }
 }
@@ -61,15 +65,14 @@ static void rmsnorm_backward(const struct spp_rmsnorm *a) {
     int64_t row = r * a->width;
     vf sum = vf_set1(0.0F);
     VF_FOR(i, part, a->width) {
-      vf g =
-          vf_mul(vf_load_any(a->weight, a->storage, i, part), vf_load_any(a->dy, a->storage, row + i, part));
+      vf g = vf_mul(rms_weight(a, i, part), vf_load_any(a->dy, a->storage, row + i, part));
       sum = vf_fma(g, vf_load_any(a->x, a->storage, row + i, part), sum);
     }
     float rs = a->rstd[r];
     vf rstd = vf_set1(rs), pull = vf_set1(-rs * rs * vf_hsum(sum) / (float)a->width);
     VF_FOR(i, part, a->width) {
       vf x = vf_load_any(a->x, a->storage, row + i, part), dy = vf_load_any(a->dy, a->storage, row + i, part);
-      vf g = vf_mul(vf_load_any(a->weight, a->storage, i, part), dy);
+      vf g = vf_mul(rms_weight(a, i, part), dy);
       vf dw = vf_fma(vf_mul(dy, x), rstd, vf_load_any(a->dweight, SPP_STORE_F32, i, part));
       vf_store_any(a->dweight, SPP_STORE_F32, i, part, dw);
       vf_store_any(a->dx, a->storage, row + i, part, vf_mul(rstd, vf_fma(x, pull, g)));
@@ -84,7 +87,8 @@ static vf vf_keep_first(vf x, int64_t n) {
 
 /* Weight times x, and plus bias, where there are any. */
 static inline vf weighted(const struct spp_layernorm *a, int64_t i, int64_t part, vf x) {
-  return a->weight ? vf_mul(vf_load_any(a->weight, a->storage, i, part), x) : x;
+  if (!a->weight) return x;
+  return vf_mul(vf_add(vf_set1(a->offset), vf_load_any(a->weight, a->storage, i, part)), x);
 }
 static inline vf biased(const struct spp_layernorm *a, int64_t i, int64_t part, vf x) {
   return a->bias ? vf_add(x, vf_load_any(a->bias, a->storage, i, part)) : x;
@@ -278,6 +282,17 @@ static vf positive(vf x) {
   return vf_in_range(vf_set1(1.0F), x, vf_set1(1.40129846e-45F), vf_set1(INFINITY), vf_set1(0.0F));
 }
 
+static inline vf at_most(vf x) {
+  const vf limit = vf_set1((float)SPP_CLAMP_LIMIT);
+  return vf_neg(vf_max(vf_neg(x), vf_neg(limit)));
+}
+/* x where it is not above the limit, nor (both) below its negative; else zero. */
+static inline vf within(vf x, vf kept, bool both) {
+  float limit = (float)SPP_CLAMP_LIMIT;
+  return vf_in_range(kept, x, vf_set1(both ? -limit : -INFINITY), vf_set1(nextafterf(limit, INFINITY)),
+                     vf_set1(0.0F));
+}
+
 /* f(x), and its slope there. */
 static inline vf value_of(enum spp_activation f, vf x) {
   const vf half = vf_set1(0.5F), one = vf_set1(1.0F), zero = vf_set1(0.0F);
@@ -287,6 +302,9 @@ static inline vf value_of(enum spp_activation f, vf x) {
   case SPP_GELU_TANH: return vf_mul(vf_mul(half, x), vf_add(one, gelu_tanh(x)));
   case SPP_RELU: return vf_max(x, zero);
   case SPP_RELU2: return vf_mul(vf_max(x, zero), vf_max(x, zero));
+  case SPP_SILU_CLAMPED:
+    x = at_most(x);
+    return vf_mul(x, vf_sigmoid(vf_mul(vf_set1((float)SPP_CLAMP_SLOPE), x)));
   default: return vf_mul(x, vf_sigmoid(x));
   }
 }
@@ -299,6 +317,11 @@ static vf gelu_tanh_slope(vf x) {
   return vf_fma(half, vf_add(one, t), bend);
 }
 
+static vf clamped_slope(vf x) {
+  const vf one = vf_set1(1.0F), bent = vf_mul(vf_set1((float)SPP_CLAMP_SLOPE), x), s = vf_sigmoid(bent);
+  return vf_mul(s, vf_fma(bent, vf_sub(one, s), one));
+}
+
 static inline vf slope_of(enum spp_activation f, vf x) {
   const vf one = vf_set1(1.0F);
   vf density, s;
@@ -307,6 +330,7 @@ static inline vf slope_of(enum spp_activation f, vf x) {
   case SPP_GELU_TANH: return gelu_tanh_slope(x);
   case SPP_RELU: return positive(x);
   case SPP_RELU2: return vf_mul(vf_set1(2.0F), vf_max(x, vf_set1(0.0F)));
+  case SPP_SILU_CLAMPED: return within(x, clamped_slope(x), false);
   default: s = vf_sigmoid(x); return vf_mul(s, vf_fma(x, vf_sub(one, s), one));
   }
 }
@@ -324,11 +348,20 @@ static void activation_backward(enum spp_activation f, int64_t n, enum spp_stora
   }
 }
 
+/* What up contributes to a product of gate and up; `kept` as far as that follows up. */
+static inline vf factor_of(enum spp_activation f, vf up) {
+  if (f != SPP_SILU_CLAMPED) return up;
+  return vf_add(vf_set1(1.0F), vf_max(at_most(up), vf_set1(-(float)SPP_CLAMP_LIMIT)));
+}
+static inline vf following(enum spp_activation f, vf up, vf kept) {
+  return f == SPP_SILU_CLAMPED ? within(up, kept, true) : kept;
+}
+
 static void glu_forward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *gate,
                         const void *up, void *out) {
   VF_FOR(i, part, n) {
     vf g = vf_load_any(gate, storage, i, part), u = vf_load_any(up, storage, i, part);
-    vf_store_any(out, storage, i, part, vf_mul(value_of(f, g), u));
+    vf_store_any(out, storage, i, part, vf_mul(value_of(f, g), factor_of(f, u)));
   }
 }
 
@@ -337,8 +370,8 @@ static void glu_backward(enum spp_activation f, int64_t n, enum spp_storage stor
   VF_FOR(i, part, n) {
     vf g = vf_load_any(gate, storage, i, part), u = vf_load_any(up, storage, i, part);
     vf d = vf_load_any(dout, storage, i, part);
-    vf_store_any(dgate, storage, i, part, vf_mul(vf_mul(d, u), slope_of(f, g)));
-    vf_store_any(dup, storage, i, part, vf_mul(d, value_of(f, g)));
+    vf_store_any(dgate, storage, i, part, vf_mul(vf_mul(d, factor_of(f, u)), slope_of(f, g)));
+    vf_store_any(dup, storage, i, part, following(f, u, vf_mul(d, value_of(f, g))));
   }
 }
 

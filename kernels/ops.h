@@ -24,6 +24,7 @@ struct spp_rmsnorm {
   const void *dy; /* from here on: backward */
   void *dx;       /* in place of dy or of x */
   float *dweight; /* added to, rows in increasing order */
+  float offset;   /* added to each weight where it is used: 1 for Gemma, whose weights are small */
 };
 
 /* y = weight * (x - mean) * rstd + bias, rstd = 1/sqrt(var(x) + eps). Ba et al. (arXiv 1607.06450). Without
@@ -38,6 +39,7 @@ struct spp_layernorm {
   const void *dy;
   void *dx;               /* in place of dy or of x */
   float *dweight, *dbias; /* added to */
+  float offset;           /* added to each weight where it is used: 1 for Nemotron */
 };
 
 /* Rotation of pairs (i, i + head_dim/2) of each head by angle position * base^(-2i/head_dim): cos and sin are

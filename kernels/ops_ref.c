@@ -12,6 +12,10 @@ static void put(void *x, enum spp_storage storage, int64_t i, double v) {
   spp_store(x, storage, i, (float)v);
 }
 
+static double rms_weight(const struct spp_rmsnorm *a, int64_t i) {
+  return get(a->weight, a->storage, i) + (double)a->offset;
+}
+
 static void rmsnorm_forward(const struct spp_rmsnorm *a) {
   for (int64_t r = 0; r < a->rows; r++) {
     int64_t row = r * a->width;
@@ -21,7 +25,7 @@ static void rmsnorm_forward(const struct spp_rmsnorm *a) {
     double rstd = 1.0 / sqrt(squares / (double)a->width + (double)a->eps);
     a->rstd[r] = (float)rstd;
     for (int64_t i = 0; i < a->width; i++)
-      put(a->y, a->storage, row + i, get(a->weight, a->storage, i) * get(a->x, a->storage, row + i) * rstd);
+      put(a->y, a->storage, row + i, rms_weight(a, i) * get(a->x, a->storage, row + i) * rstd);
   }
 }
 
@@ -31,10 +35,10 @@ static void rmsnorm_backward(const struct spp_rmsnorm *a) {
     int64_t row = r * a->width;
     double rstd = (double)a->rstd[r], dot = 0.0;
     for (int64_t i = 0; i < a->width; i++)
-      dot += get(a->weight, a->storage, i) * get(a->dy, a->storage, row + i) * get(a->x, a->storage, row + i);
+      dot += rms_weight(a, i) * get(a->dy, a->storage, row + i) * get(a->x, a->storage, row + i);
     for (int64_t i = 0; i < a->width; i++) {
       double x = get(a->x, a->storage, row + i), dy = get(a->dy, a->storage, row + i);
-      double g = get(a->weight, a->storage, i) * dy;
+      double g = rms_weight(a, i) * dy;
       a->dweight[i] += (float)(dy * x * rstd);
       put(a->dx, a->storage, row + i, rstd * (g - x * rstd * rstd * dot / (double)a->width));
     }
@@ -42,7 +46,7 @@ static void rmsnorm_backward(const struct spp_rmsnorm *a) {
 }
 
 static double weight_of(const struct spp_layernorm *a, int64_t i) {
-  return a->weight ? get(a->weight, a->storage, i) : 1.0;
+  return a->weight ? get(a->weight, a->storage, i) + (double)a->offset : 1.0;
 }
 
 static void layernorm_forward(const struct spp_layernorm *a) {
@@ -171,11 +175,13 @@ static double tanh_argument(double x) {
 }
 
 static double value_of(enum spp_activation f, double x) {
+  const double below = fmin(x, SPP_CLAMP_LIMIT);
   switch (f) {
   case SPP_GELU: return x * normal_below(x);
   case SPP_GELU_TANH: return 0.5 * x * (1.0 + tanh(tanh_argument(x)));
   case SPP_RELU: return fmax(x, 0.0);
   case SPP_RELU2: return fmax(x, 0.0) * fmax(x, 0.0);
+  case SPP_SILU_CLAMPED: return below * sigmoid(SPP_CLAMP_SLOPE * below);
   default: return x * sigmoid(x);
   }
 }
@@ -188,6 +194,9 @@ static double slope_of(enum spp_activation f, double x) {
   case SPP_GELU_TANH: return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * bend;
   case SPP_RELU: return x > 0.0 ? 1.0 : 0.0;
   case SPP_RELU2: return 2.0 * fmax(x, 0.0);
+  case SPP_SILU_CLAMPED:
+    s = sigmoid(SPP_CLAMP_SLOPE * x);
+    return x > SPP_CLAMP_LIMIT ? 0.0 : s * (1.0 + SPP_CLAMP_SLOPE * x * (1.0 - s));
   default: return s * (1.0 + x * (1.0 - s));
   }
 }
@@ -204,18 +213,26 @@ static void activation_backward(enum spp_activation f, int64_t n, enum spp_stora
     put(dx, storage, i, get(dy, storage, i) * slope_of(f, get(x, storage, i)));
 }
 
+/* What up contributes to a product of gate and up, and its slope. */
+static double factor_of(enum spp_activation f, double up) {
+  return f == SPP_SILU_CLAMPED ? 1.0 + fmax(fmin(up, SPP_CLAMP_LIMIT), -SPP_CLAMP_LIMIT) : up;
+}
+static double factor_slope(enum spp_activation f, double up) {
+  return f == SPP_SILU_CLAMPED && fabs(up) > SPP_CLAMP_LIMIT ? 0.0 : 1.0;
+}
+
 static void glu_forward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *gate,
                         const void *up, void *out) {
   for (int64_t i = 0; i < n; i++)
-    put(out, storage, i, value_of(f, get(gate, storage, i)) * get(up, storage, i));
+    put(out, storage, i, value_of(f, get(gate, storage, i)) * factor_of(f, get(up, storage, i)));
 }
 
 static void glu_backward(enum spp_activation f, int64_t n, enum spp_storage storage, const void *gate,
                          const void *up, const void *dout, void *dgate, void *dup) {
   for (int64_t i = 0; i < n; i++) {
     double g = get(gate, storage, i), u = get(up, storage, i), d = get(dout, storage, i);
-    put(dgate, storage, i, d * u * slope_of(f, g));
-    put(dup, storage, i, d * value_of(f, g));
+    put(dgate, storage, i, d * factor_of(f, u) * slope_of(f, g));
+    put(dup, storage, i, d * value_of(f, g) * factor_slope(f, u));
   }
 }
 

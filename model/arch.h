@@ -113,6 +113,7 @@ struct spp_arch {
   int norms_per_layer; /* norms of width hidden in one layer: 2, 4 (Gemma 2/3), 1 (parallel attention) */
   bool parallel_block; /* attention and MLP read the same norm output */
   bool norms_behind;   /* both norms stand behind attention and MLP, none before (OLMo 2) */
+  double norm_offset;  /* added to the weights of norms where they are used (Gemma: 1) */
   enum spp_mlp_kind mlp;
   enum spp_activation activation;
   unsigned keeps;            /* SPP_KEEPS_* */

@@ -63,6 +63,7 @@ static double read_real(struct spp_arch_reader *r, const char *key, double min, 
 void spp_arch_read_block(struct spp_arch_reader *r) {
   struct spp_arch *a = r->arch;
   read_activation(r);
+  a->norm_offset = r->family->norm_offset;
   a->logit_softcap = read_real(r, "final_logit_softcapping", 0, 0);
   a->attention_softcap = read_real(r, "attn_logit_softcapping", 0, 0) > 0;
   double usual = r->family->scaled_embedding ? sqrt((double)a->hidden) : 1;

@@ -23,6 +23,7 @@ static void adjust_qwen1(struct spp_arch_reader *r) {
 
 static void adjust_gpt_oss(struct spp_arch_reader *r) {
   r->arch->attention_sinks = r->arch->router_bias = r->arch->expert_bias = true;
+  r->arch->activation = SPP_SILU_CLAMPED;
 }
 
 /* The dense layers of Llama 4 are wider than its experts; the router takes a sigmoid, of what an
@@ -134,8 +135,8 @@ static void adjust_stablelm(struct spp_arch_reader *r) {
   RMS_GATED, .mla = true, .moe = true, .qkv_bias = IF("attention_bias", false),                              \
              .o_bias = IF("attention_bias", false), .adjust = adjust_deepseek
 #define GEMMA                                                                                                \
-  .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED, .tied = true, .scaled_embedding = true,  \
-  .activation = "gelu_pytorch_tanh", .qkv_bias = IF("attention_bias", false),                                \
+  .norm = SPP_NORM_RMS, .norms_per_layer = 4, .mlp = SPP_MLP_GATED, .tied = true, .norm_offset = 1,          \
+  .scaled_embedding = true, .activation = "gelu_pytorch_tanh", .qkv_bias = IF("attention_bias", false),      \
   .o_bias = IF("attention_bias", false)
 
 #define COHERE                                                                                               \
@@ -173,7 +174,8 @@ static const struct spp_arch_family families[] = {
     {"qwen", RMS_GATED, .qkv_bias = ALWAYS, .o_bias = UNLESS("no_bias"), .mlp_bias = UNLESS("no_bias"),
      .fused_qkv = true, .adjust = adjust_qwen1},
     {"qwen2", QWEN2},
-    {"qwen2_moe", RMS_GATED, .qkv_bias = IF("qkv_bias", true), .moe = true, .topk_as_is = true, .window = SPP_WINDOW_UPPER},
+    {"qwen2_moe", RMS_GATED, .qkv_bias = IF("qkv_bias", true), .moe = true, .topk_as_is = true,
+     .window = SPP_WINDOW_UPPER},
     {"qwen2_vl", QWEN2, .vision = SPP_VISION_QWEN2},
     {"qwen2_5_vl", QWEN2, .vision = SPP_VISION_QWEN2_5},
     {"qwen3", QWEN3, .head_dim = 128},
@@ -186,7 +188,7 @@ static const struct spp_arch_family families[] = {
     {"glm4_moe_lite", RMS_GATED, .mla = true, .moe = true, .qkv_bias = IF("attention_bias", false),
      .o_bias = IF("attention_bias", false), .adjust = adjust_sigmoid},
     {"gemma", .norm = SPP_NORM_RMS, .norms_per_layer = 2, .mlp = SPP_MLP_GATED, .tied = true,
-     .scaled_embedding = true, .activation = "gelu_pytorch_tanh", .adjust = adjust_gemma,
+     .norm_offset = 1, .scaled_embedding = true, .activation = "gelu_pytorch_tanh", .adjust = adjust_gemma,
      .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false), .head_dim = 256},
     {"gemma2", GEMMA, .window = SPP_WINDOW_ALTERNATE, .head_dim = 256},
     {"gemma3", GEMMA, .qk_norm = SPP_QK_NORM_HEAD, .window = SPP_WINDOW_PATTERN, .head_dim = 256, .heads = 8,
@@ -216,7 +218,7 @@ static const struct spp_arch_family families[] = {
     {"starcoder2", LN_PLAIN, .activation = "gelu_pytorch_tanh", .qkv_bias = IF("use_bias", true),
      .o_bias = IF("use_bias", true), .mlp_bias = IF("use_bias", true), .tied = true,
      .window = SPP_WINDOW_ALL},
-    {"nemotron", LN_PLAIN, .activation = "relu2", .qkv_bias = IF("attention_bias", false),
+    {"nemotron", LN_PLAIN, .norm_offset = 1, .activation = "relu2", .qkv_bias = IF("attention_bias", false),
      .o_bias = IF("attention_bias", false), .mlp_bias = IF("mlp_bias", false)},
     {"gpt_neox", LN_PLAIN, .qkv_bias = IF("attention_bias", true), .o_bias = IF("attention_bias", true),
      .mlp_bias = ALWAYS, .fused_qkv = true, .adjust = adjust_neox},

@@ -45,11 +45,11 @@ static void read_shared_experts(struct spp_arch_reader *r) {
 }
 
 /* Group-limited choice (arXiv 2405.04434, 2.2.2): DeepSeek-V2 where topk_method says so
- * (modeling_deepseek_v2.py DeepseekV2TopkRouter), its successors always (modeling_deepseek_v3.py). */
+ * (modeling_deepseek_v2.py DeepseekV2TopkRouter), its successors always (modeling_deepseek_v3.py). Groups
+ * that a scaled model has too few experts for limit nothing. */
 static void read_router(struct spp_arch_reader *r) {
   struct spp_arch *a = r->arch;
   const char *method = "";
-  struct spp_json groups = spp_json_get(r->text, "n_group");
   a->router_normalise =
       spp_arch_read_bool(r, spp_json_get(r->text, "norm_topk_prob"), !r->family->topk_as_is);
   a->routed_scale = 1;
@@ -58,13 +58,11 @@ static void read_router(struct spp_arch_reader *r) {
                                  r->diag);
   if (r->status == SPP_OK)
     r->status = spp_json_string_or(spp_json_get(r->text, "topk_method"), "", &method, r->diag);
-  a->router_groups = spp_arch_read_i64(r, groups, 1, SPP_MAX_ROUTER_GROUPS, 1);
-  a->router_open =
-      spp_arch_read_i64(r, spp_json_get(r->text, "topk_group"), 1, a->router_groups, a->router_groups);
-  if (a->router_open == a->router_groups || strcmp(method, "greedy") == 0) a->router_groups = 0;
-  if (a->router_groups > 0 && (a->experts % a->router_groups != 0 ||
-                               a->experts / a->router_groups * a->router_open < a->experts_per_token))
-    spp_arch_refuse(r, groups, NULL, "experts do not divide into such groups, or too few are left to choose");
+  int64_t groups = shape_i64(r, "n_group", 0), open = shape_i64(r, "topk_group", 0);
+  bool limits = open > 0 && open < groups && groups <= SPP_MAX_ROUTER_GROUPS && a->experts % groups == 0;
+  if (!limits || a->experts / groups * open < a->experts_per_token || strcmp(method, "greedy") == 0) return;
+  a->router_groups = groups;
+  a->router_open = open;
 }
 
 static void read_experts(struct spp_arch_reader *r, struct expert_rule *rule) {

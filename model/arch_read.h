@@ -56,6 +56,7 @@ struct spp_arch_family {
   bool learned_positions;
   bool head_bias;
   bool norms_behind;      /* as in struct spp_arch */
+  double norm_offset;     /* as in struct spp_arch */
   bool scaled_embedding;  /* by the root of its width: Gemma */
   const char *activation; /* when the config does not say; NULL: silu of gated MLPs, gelu of plain ones */
   bool mla;

@@ -57,7 +57,7 @@ static void expect_arrays_close(const struct arrays *got, const struct arrays *w
 
 static void run_rmsnorm(const struct spp_ops *ops, struct arrays *x, int64_t w) {
   struct spp_rmsnorm a = {ROWS,    w,       1e-6F,   x->storage, x->b[0], x->b[1],
-                          x->b[2], x->f[0], x->b[3], x->b[4],    x->f[1]};
+                          x->b[2], x->f[0], x->b[3], x->b[4],    x->f[1], 1.0F};
   ops->rmsnorm_forward(&a);
   ops->rmsnorm_backward(&a);
 }
@@ -67,6 +67,7 @@ static void run_layernorm(const struct spp_ops *ops, struct arrays *x, int64_t w
   a.x = x->b[0];
   a.weight = x->b[1];
   a.bias = x->b[2];
+  a.offset = 1.0F;
   a.y = x->b[3];
   a.mean = x->f[0];
   a.rstd = x->f[1];
@@ -121,6 +122,7 @@ RUN_ACTIVATION(gelu, SPP_GELU)
 RUN_ACTIVATION(gelu_tanh, SPP_GELU_TANH)
 RUN_ACTIVATION(relu, SPP_RELU)
 RUN_ACTIVATION(relu2, SPP_RELU2)
+RUN_ACTIVATION(silu_clamped, SPP_SILU_CLAMPED)
 
 /* No bias; no weight either; gradients in place of the input. */
 static void run_layernorm_parts(const struct spp_ops *ops, struct arrays *x, int64_t w) {
@@ -147,7 +149,7 @@ static void run_layernorm_parts(const struct spp_ops *ops, struct arrays *x, int
 
 static void run_rmsnorm_in_place(const struct spp_ops *ops, struct arrays *x, int64_t w) {
   struct spp_rmsnorm a = {ROWS,    w,       1e-6F,   x->storage, x->b[0], x->b[1],
-                          x->b[2], x->f[0], x->b[3], x->b[0],    x->f[1]};
+                          x->b[2], x->f[0], x->b[3], x->b[0],    x->f[1], 0.0F};
   ops->rmsnorm_forward(&a);
   ops->rmsnorm_backward(&a);
 }
@@ -192,6 +194,7 @@ static const struct {
                  {"gelu, tanh form", run_gelu_tanh},
                  {"relu", run_relu},
                  {"relu^2", run_relu2},
+                 {"silu, clamped", run_silu_clamped},
                  {"soft cap", run_softcap},
                  {"softmax", run_softmax},
                  {"small ones", run_small}};

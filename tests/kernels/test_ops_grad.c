@@ -23,6 +23,8 @@ static double slope(objective *f, double *x, const double *p, const double *dy, 
   return (up - down) / (2 * h);
 }
 
+#define OFFSET 0.5 /* on the weights of norms */
+
 static double norm_x[W] = {0.5, -1.5, 2.0, 0.25, -0.75},
               norm_p[2 * W] = {1.5, 0.5, -1.0, 2.0, 0.75, 0.1, 0.2, 0.3};
 static double norm_dy[W] = {1.0, -0.5, 0.25, 2.0, -1.25};
@@ -32,7 +34,7 @@ static double rms(const double *x, const double *p, const double *dy) {
   for (int i = 0; i < W; i++)
     squares += x[i] * x[i];
   for (int i = 0; i < W; i++)
-    total += dy[i] * p[i] * x[i] / sqrt(squares / W + 0.25);
+    total += dy[i] * (p[i] + OFFSET) * x[i] / sqrt(squares / W + 0.25);
   return total;
 }
 
@@ -43,7 +45,7 @@ static double layer(const double *x, const double *p, const double *dy) {
   for (int i = 0; i < W; i++)
     var += (x[i] - mean) * (x[i] - mean) / W;
   for (int i = 0; i < W; i++)
-    total += dy[i] * (p[i] * (x[i] - mean) / sqrt(var + 0.25) + p[W + i]);
+    total += dy[i] * ((p[i] + OFFSET) * (x[i] - mean) / sqrt(var + 0.25) + p[W + i]);
   return total;
 }
 
@@ -54,15 +56,21 @@ static double value(enum spp_activation f, double x) {
   case SPP_GELU_TANH: return x / 2 * (1.0 + tanh(sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
   case SPP_RELU: return above;
   case SPP_RELU2: return above * above;
+  case SPP_SILU_CLAMPED: return fmin(x, 7.0) / (1.0 + exp(-1.702 * fmin(x, 7.0)));
   default: return x / (1.0 + exp(-x));
   }
+}
+
+static double factor(enum spp_activation f, double up) {
+  return f == SPP_SILU_CLAMPED ? 1.0 + fmax(fmin(up, 7.0), -7.0) : up;
 }
 
 /* p[W]: which function; gated by p[0..W). */
 static double gated(const double *x, const double *p, const double *dy) {
   double total = 0.0;
   for (int i = 0; i < W; i++)
-    total += dy[i] * value((enum spp_activation)(int)p[W], x[i]) * p[i];
+    total +=
+        dy[i] * value((enum spp_activation)(int)p[W], x[i]) * factor((enum spp_activation)(int)p[W], p[i]);
   return total;
 }
 static double plain(const double *x, const double *p, const double *dy) {
@@ -91,7 +99,7 @@ static void check_norms(const struct spp_ops *ops) {
   to_float(norm_x, x, W);
   to_float(norm_p, p, 2 * W);
   to_float(norm_dy, dy, W);
-  struct spp_rmsnorm r = {1, W, 0.25F, SPP_STORE_F32, x, p, y, &rstd, dy, dx, dweight};
+  struct spp_rmsnorm r = {1, W, 0.25F, SPP_STORE_F32, x, p, y, &rstd, dy, dx, dweight, (float)OFFSET};
   ops->rmsnorm_forward(&r);
   ops->rmsnorm_backward(&r);
   for (int i = 0; i < W; i++) {
@@ -99,7 +107,8 @@ static void check_norms(const struct spp_ops *ops) {
     expect_near((double)dweight[i], slope(rms, norm_x, norm_p, norm_dy, &norm_p[i]), 1e-6);
     dweight[i] = 0.0F;
   }
-  struct spp_layernorm l = {1, W, 0.25F, SPP_STORE_F32, x, p, p + W, y, &mean, &rstd, dy, dx, dweight, dbias};
+  struct spp_layernorm l = {1,  W,       0.25F, SPP_STORE_F32, x, p, p + W, y, &mean, &rstd, dy,
+                            dx, dweight, dbias, (float)OFFSET};
   ops->layernorm_forward(&l);
   ops->layernorm_backward(&l);
   for (int i = 0; i < W; i++) {
@@ -115,8 +124,9 @@ static void check_bare_norm(const struct spp_ops *ops) {
   to_float(norm_x, x, W);
   to_float(norm_p, p, 2 * W);
   to_float(norm_dy, dy, W);
-  double bare[2 * W] = {1, 1, 1, 1, 1};
-  struct spp_layernorm l = {1, W, 0.25F, SPP_STORE_F32, x, NULL, NULL, y, &mean, &rstd, dy, dy, NULL, NULL};
+  double bare[2 * W] = {1 - OFFSET, 1 - OFFSET, 1 - OFFSET, 1 - OFFSET, 1 - OFFSET};
+  struct spp_layernorm l = {1,     W,  0.25F, SPP_STORE_F32, x,    NULL,         NULL, y, &mean,
+                            &rstd, dy, dy,    NULL,          NULL, (float)OFFSET};
   ops->layernorm_forward(&l);
   ops->layernorm_backward(&l);
   for (int i = 0; i < W; i++)
@@ -157,6 +167,21 @@ static void check_activations(const struct spp_ops *ops) {
   }
 }
 
+/* Beyond its limits the clamped function follows neither input. */
+static void check_clamp(const struct spp_ops *ops) {
+  float gate[4] = {8.0F, 1.0F, 1.0F, 7.0F}, up[4] = {0.0F, 9.0F, -9.0F, 7.0F}, y[4], d[4] = {1, 1, 1, 1};
+  float s = 1.0F / (1.0F + expf(-1.702F)), t = 7.0F / (1.0F + expf(-1.702F * 7.0F));
+  const float expected[4] = {t, 8.0F * s, -6.0F * s, 8.0F * t};
+  ops->glu_forward(SPP_SILU_CLAMPED, 4, SPP_STORE_F32, gate, up, y);
+  ops->glu_backward(SPP_SILU_CLAMPED, 4, SPP_STORE_F32, gate, up, d, gate, up);
+  for (int i = 0; i < 4; i++)
+    expect_rel((double)y[i], (double)expected[i], 1e-6);
+  expect_near((double)gate[0], 0.0, 0.0);
+  expect_near((double)up[1], 0.0, 0.0);
+  expect_near((double)up[2], 0.0, 0.0);
+  expect_near((double)up[3], (double)t, 1e-6);
+}
+
 static void check_softcap(const struct spp_ops *ops) {
   float x[W], max, sum, own, grad = 1.0F;
   const int32_t target = 1;
@@ -180,6 +205,7 @@ static void gradients_match_finite_differences(void **state) {
     check_norms(all[v]->ops);
     check_bare_norm(all[v]->ops);
     check_activations(all[v]->ops);
+    check_clamp(all[v]->ops);
     check_softcap(all[v]->ops);
   }
 }

@@ -164,6 +164,8 @@ NAMES = {
                         shared="feed_forward.shared_expert.", gate="feed_forward.gate_proj", up="feed_forward.up_proj",
                         down="feed_forward.down_proj", turned_experts=True),
 }
+# Added to the weights of norms where they are used.
+NORM_OFFSET = {"gemma": 1, "gemma2": 1, "gemma3_text": 1, "nemotron": 1}
 NORM_ROWS = ["input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm"]
 
 
@@ -338,20 +340,21 @@ def rows_of(model, names, layers):
     return b.rows
 
 
-def start(row, numbers):
+def start(row, numbers, norm_offset):
     """First values: exec/weights.c spp_weight_initial."""
     name, u = row.name, uniform(numbers)
     if name == "embed_tokens":
         return u
     if row.shape[2] > 1 and name != "embed_positions":
         return u * np.sqrt(3.0 / row.shape[2])
-    return 1.0 + 0.1 * u if "norm" in name and not name.endswith(".bias") else 0.1 * u
+    scales = "norm" in name and not name.endswith(".bias")
+    return 1.0 - norm_offset + 0.1 * u if scales else 0.1 * u
 
 
 class Placed:
     """Where each parameter's elements are numbered, and the first values of all."""
 
-    def __init__(self, model, rows):
+    def __init__(self, model, rows, norm_offset):
         self.parameters, self.rows = dict(model.named_parameters()), rows
         self.numbers = {k: np.full(p.shape, -1, np.int64) for k, p in self.parameters.items()}
         self.firsts, at = [], 0
@@ -362,7 +365,7 @@ class Placed:
             for parameter, index, place in row.parts:
                 target = self.numbers[parameter][index]
                 self.numbers[parameter][index] = place(numbers).reshape(target.shape)
-            self.values[at:at + row.elements] = start(row, numbers.ravel()).astype(np.float32)
+            self.values[at:at + row.elements] = start(row, numbers.ravel(), norm_offset).astype(np.float32)
             at += row.elements
         missing = [k for k, n in self.numbers.items() if (n < 0).any()]
         flat = np.concatenate([n.ravel() for n in self.numbers.values()])
@@ -420,7 +423,7 @@ def record(case):
     model = AutoModelForCausalLM.from_config(made, attn_implementation="eager", experts_implementation="eager").double().eval()
     layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in config)
     vocab = config["vocab_size"]
-    placed = Placed(model, rows_of(model, NAMES[case["names"]], layers))
+    placed = Placed(model, rows_of(model, NAMES[case["names"]], layers), NORM_OFFSET.get(config["model_type"], 0))
     optimizer = torch.optim.AdamW(model.parameters(), **ADAMW)
     losses, gradient = [], None
     for _ in range(STEPS):
