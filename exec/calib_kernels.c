@@ -85,16 +85,27 @@ static enum spp_status run_gemm(void *context, int calls) {
   return SPP_OK;
 }
 
+static struct spp_attn_shape plain_shape(int64_t tokens, int64_t heads, int64_t head_dim) {
+  return (struct spp_attn_shape){.q_tokens = tokens,
+                                 .kv_tokens = tokens,
+                                 .q_heads = heads,
+                                 .kv_heads = heads,
+                                 .head_dim = head_dim,
+                                 .scale = 0.1F,
+                                 .mask = spp_mask_causal(0, 0)};
+}
+
 static enum spp_status run_attention(void *context, int calls) {
   const struct bench *b = context;
   const int64_t s = b->point.size[0], h = b->point.size[1], d = b->point.size[2];
   const struct spp_kernels *kernels = b->meter->rank->kernels;
-  const struct spp_attn_shape shape = {s, s, h, h, d, 0.1F, spp_mask_causal(0, 0)};
+  const struct spp_attn_shape shape = plain_shape(s, h, d);
   struct spp_rows r[6];
   for (int i = 0; i < 6; i++)
     r[i] = (struct spp_rows){b->data[i], h * d, SPP_STORE_F32};
   const struct spp_row_stats stats = {b->data[5] + s * h * d, s};
-  const struct spp_attn_forward f = {shape, {.threads = 1}, r[0], r[1], r[2], r[3], stats};
+  const struct spp_attn_forward f = {
+      .shape = shape, .options = {.threads = 1}, .q = r[0], .k = r[1], .v = r[2], .out = r[3], .lse = stats};
   const struct spp_attn_backward k = {shape, {.threads = 1}, r[0], r[1], r[2], r[0],
                                       stats, stats,          r[3], r[4], r[5]};
   for (int i = 0; i < calls; i++)
@@ -297,8 +308,7 @@ static int64_t workspace_bytes(const struct spp_kernels *kernels) {
   int64_t most = 64;
   for (size_t i = 0; i < sizeof attention_shapes / sizeof attention_shapes[0]; i++) {
     const struct attention_shape *s = &attention_shapes[i];
-    const struct spp_attn_shape shape = {
-        s->tokens, s->tokens, s->heads, s->heads, s->head_dim, 0.1F, spp_mask_causal(0, 0)};
+    const struct spp_attn_shape shape = plain_shape(s->tokens, s->heads, s->head_dim);
     const struct spp_rows r = {NULL, s->heads * s->head_dim, SPP_STORE_F32};
     const struct spp_attn_forward f = {
         .shape = shape, .options = {.threads = 1}, .q = r, .k = r, .v = r, .out = r};

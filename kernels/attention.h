@@ -29,13 +29,21 @@ struct spp_row_stats {
 };
 
 /* One attention problem. q_heads is a multiple of kv_heads (query head h reads key head h /
- * (q_heads/kv_heads)), head_dim a multiple of 8 up to 256, scale > 0 (usually 1/sqrt(head_dim)). */
+ * (q_heads/kv_heads)), head_dim a multiple of 8 up to 256, scale > 0 (usually 1/sqrt(head_dim)). A score is
+ * cap(scale * q.k) + slope[head] * (key position - query position). */
 struct spp_attn_shape {
   int64_t q_tokens, kv_tokens;
-  int64_t q_heads, kv_heads, head_dim;
+  int64_t q_heads, kv_heads, head_dim; /* of q and k */
   float scale;
   struct spp_attn_mask mask;
+  int64_t v_head_dim;  /* of v and of the result, under the rules of head_dim; 0: head_dim */
+  float cap;           /* cap(x) = cap * tanh(x / cap) (Gemma 2: arXiv 2408.00118, 2.3); 0: none */
+  const float *slopes; /* [q_heads]: linear biases (ALiBi: arXiv 2108.12409); NULL: none. Borrowed. */
 };
+
+static inline int64_t spp_attn_v_dim(const struct spp_attn_shape *s) {
+  return s->v_head_dim > 0 ? s->v_head_dim : s->head_dim;
+}
 
 /* How to run it. Results do not depend on `threads`. */
 struct spp_attn_options {
@@ -48,12 +56,16 @@ struct spp_attn_forward {
   struct spp_attn_options options;
   struct spp_rows q, k, v;
   struct spp_rows out;      /* rows that see no key get 0 */
-  struct spp_row_stats lse; /* ln sum exp(scale * q.k); -infinity for rows that see no key */
+  struct spp_row_stats lse; /* ln sum exp(score); -infinity for rows that see no key */
+  /* [q_heads]: a logit that every row of the head sees beside its keys, and whose value is 0 (openai/gpt-oss
+   * gpt_oss/torch/model.py sdpa); NULL: none. It belongs to one block of a ring. Borrowed. */
+  const float *sinks;
 };
 
 /* Gradients of one block of keys. For a whole attention lse is the forward's; in a ring it is the merged one
  * (and delta comes from the merged out), and the dq of the blocks add up. A row without keys has lse
- * -infinity and receives dq 0. Formulas: Dao et al., FlashAttention-2 (arXiv 2307.08691), algorithm 2. */
+ * -infinity and receives dq 0. Sinks are in lse and delta already. Formulas: Dao et al., FlashAttention-2
+ * (arXiv 2307.08691), algorithm 2; the cap's slope is 1 - tanh^2. */
 struct spp_attn_backward {
   struct spp_attn_shape shape;
   struct spp_attn_options options;
@@ -78,8 +90,13 @@ enum spp_status spp_attn_backward(const struct spp_kernels *kernels, const struc
 void spp_attn_delta(const struct spp_kernels *kernels, const struct spp_attn_shape *shape,
                     struct spp_rows dout, struct spp_rows out, struct spp_row_stats delta);
 
+/* dsinks[h] += sum over t of exp(sink - lse) * -delta: what a sink takes from its row times how the loss
+ * changes with the row's size. Whole rows only: lse and delta of the merged result. */
+void spp_attn_sink_grad(const struct spp_attn_shape *shape, const float *sinks, struct spp_row_stats lse,
+                        struct spp_row_stats delta, float *dsinks);
+
 /* Multiply-adds counted as 2 over the visible (query, key) pairs: 4 * head_dim a pair and query head forward,
- * 10 backward (recomputes the scores: five products against two). */
+ * 10 backward (recomputes the scores: five products against two) where v is as wide as q and k. */
 int64_t spp_attn_forward_flops(const struct spp_attn_shape *shape);
 int64_t spp_attn_backward_flops(const struct spp_attn_shape *shape);
 

@@ -24,35 +24,41 @@ struct backward {
 
 /* Scratch of one thread. */
 struct tiles {
-  float *kt, *vt, *qt, *dot; /* [head_dim][kv], [head_dim][kv], [head_dim][q], [head_dim][q] */
-  float *k, *dk, *dv;        /* [kv][head_dim] */
-  float *q, *dout, *dq;      /* [q][head_dim] */
-  float *s, *dp, *dst;       /* [q][kv], [q][kv], [kv][q] */
-  float *lo, *hi;            /* [q] */
-  int64_t ldq, ldk, ldd;
+  float *kt, *qt;        /* [head_dim][kv], [head_dim][q] */
+  float *vt, *dot;       /* [v_head_dim][kv], [v_head_dim][q] */
+  float *k, *dk;         /* [kv][head_dim] */
+  float *q, *dq;         /* [q][head_dim] */
+  float *dv, *dout;      /* [kv][v_head_dim], [q][v_head_dim] */
+  float *s, *dp, *dst;   /* [q][kv], [q][kv], [kv][q] */
+  float *lo, *hi, *q_at; /* [q] */
+  float *kv_at;          /* [kv] */
+  int64_t ldq, ldk, ldd, ldv;
 };
 
 static int64_t carve(const struct backward *f, float *base, struct tiles *t) {
-  int64_t dh = spp_tile_pad(f->a->shape.head_dim);
+  int64_t dh = spp_tile_pad(f->a->shape.head_dim), dv = spp_tile_pad(spp_attn_v_dim(&f->a->shape));
   struct spp_carver c = {base, 0};
   t->ldq = spp_tile_ld(f->q_block);
   t->ldk = spp_tile_ld(f->kv_block);
   t->ldd = spp_tile_ld(dh);
+  t->ldv = spp_tile_ld(dv);
   t->kt = spp_carve(&c, dh * t->ldk);
-  t->vt = spp_carve(&c, dh * t->ldk);
+  t->vt = spp_carve(&c, dv * t->ldk);
   t->qt = spp_carve(&c, dh * t->ldq);
-  t->dot = spp_carve(&c, dh * t->ldq);
+  t->dot = spp_carve(&c, dv * t->ldq);
   t->k = spp_carve(&c, f->kv_block * t->ldd);
   t->dk = spp_carve(&c, f->kv_block * t->ldd);
-  t->dv = spp_carve(&c, f->kv_block * t->ldd);
+  t->dv = spp_carve(&c, f->kv_block * t->ldv);
   t->q = spp_carve(&c, f->q_block * t->ldd);
-  t->dout = spp_carve(&c, f->q_block * t->ldd);
+  t->dout = spp_carve(&c, f->q_block * t->ldv);
   t->dq = spp_carve(&c, f->q_block * t->ldd);
   t->s = spp_carve(&c, f->q_block * t->ldk);
   t->dp = spp_carve(&c, f->q_block * t->ldk);
   t->dst = spp_carve(&c, f->kv_block * t->ldq);
   t->lo = spp_carve(&c, f->q_block);
   t->hi = spp_carve(&c, f->q_block);
+  t->q_at = spp_carve(&c, f->q_block);
+  t->kv_at = spp_carve(&c, f->kv_block);
   return c.used;
 }
 
@@ -118,27 +124,48 @@ static void pass_turn(const struct backward *f, int64_t head, int64_t q_index, i
 static void pack_queries(const struct backward *f, const struct tiles *t, int64_t head, int64_t row,
                          int64_t rows) {
   const struct spp_attn_backward *a = f->a;
-  int64_t dh = a->shape.head_dim;
-  const void *q = spp_flash_at(&a->q, dh, row, head), *dout = spp_flash_at(&a->dout, dh, row, head);
+  int64_t dh = a->shape.head_dim, dv = spp_attn_v_dim(&a->shape);
+  const void *q = spp_flash_at(&a->q, dh, row, head), *dout = spp_flash_at(&a->dout, dv, row, head);
   f->ops->pack_transposed(q, a->q.storage, a->q.row_stride, rows, dh, t->qt, t->ldq);
-  f->ops->pack_transposed(dout, a->dout.storage, a->dout.row_stride, rows, dh, t->dot, t->ldq);
+  f->ops->pack_transposed(dout, a->dout.storage, a->dout.row_stride, rows, dv, t->dot, t->ldq);
   f->ops->pack(q, a->q.storage, a->q.row_stride, rows, dh, t->q, t->ldd);
-  f->ops->pack(dout, a->dout.storage, a->dout.row_stride, rows, dh, t->dout, t->ldd);
+  f->ops->pack(dout, a->dout.storage, a->dout.row_stride, rows, dv, t->dout, t->ldv);
 }
 
-/* Queries [row, row + rows) against keys `kv` of the packed key block (kv.lo a multiple of SPP_TILE_PAD). */
+/* Rows of s and dp are queries from `row`, columns keys from `key`. */
+static void bend(const struct backward *f, const struct tiles *t, int64_t head, struct spp_interval q,
+                 struct spp_interval keys) {
+  const struct spp_attn_backward *a = f->a;
+  const struct spp_attn_shape *s = &a->shape;
+  struct spp_tile_bend b = spp_flash_bend(s, head);
+  b.row_at = t->q_at;
+  b.col_at = t->kv_at;
+  if (s->slopes) {
+    int64_t base = spp_position(&s->mask.q, q.lo);
+    spp_flash_positions(&s->mask.q, q.lo, q.hi - q.lo, base, t->q_at);
+    spp_flash_positions(&s->mask.kv, keys.lo, keys.hi - keys.lo, base, t->kv_at);
+  }
+  f->ops->bend(t->s, t->dp, t->ldk, q.hi - q.lo, keys.hi - keys.lo, &b,
+               a->delta.data + head * a->delta.head_stride + q.lo);
+}
+
+/* Queries [row, row + rows) against keys `kv` of the packed block from `key` (kv.lo a multiple of
+ * SPP_TILE_PAD).
+ */
 static void backward_tile(const struct backward *f, const struct tiles *t, int64_t head, int64_t row,
-                          int64_t rows, struct spp_interval kv, bool masked) {
+                          int64_t rows, int64_t key, struct spp_interval kv, bool masked) {
   const struct spp_attn_backward *a = f->a;
   const struct spp_tile_ops *ops = f->ops;
-  int64_t dh = a->shape.head_dim, cols = kv.hi - kv.lo;
+  int64_t dh = a->shape.head_dim, dv = spp_attn_v_dim(&a->shape), cols = kv.hi - kv.lo;
   pack_queries(f, t, head, row, rows);
   ops->gemm_tn(rows, cols, dh, t->qt, t->ldq, t->kt + kv.lo, t->ldk, t->s, t->ldk, false);
-  ops->gemm_tn(rows, cols, dh, t->dot, t->ldq, t->vt + kv.lo, t->ldk, t->dp, t->ldk, false);
+  ops->gemm_tn(rows, cols, dv, t->dot, t->ldq, t->vt + kv.lo, t->ldk, t->dp, t->ldk, false);
+  if (spp_flash_bends(&a->shape))
+    bend(f, t, head, (struct spp_interval){row, row + rows}, (struct spp_interval){key + kv.lo, key + kv.hi});
   ops->softmax_grad(
       t->s, t->dp, t->ldk, rows, cols, a->shape.scale, a->lse.data + head * a->lse.head_stride + row,
       a->delta.data + head * a->delta.head_stride + row, masked ? t->lo : NULL, t->hi, t->dst, t->ldq);
-  ops->gemm_tn(cols, dh, rows, t->s, t->ldk, t->dout, t->ldd, t->dv + kv.lo * t->ldd, t->ldd, true);
+  ops->gemm_tn(cols, dv, rows, t->s, t->ldk, t->dout, t->ldv, t->dv + kv.lo * t->ldv, t->ldv, true);
   ops->gemm_tn(cols, dh, rows, t->dp, t->ldk, t->q, t->ldd, t->dk + kv.lo * t->ldd, t->ldd, true);
   ops->gemm_tn(rows, dh, cols, t->dst, t->ldq, spp_tile_at(ops, t->k, kv.lo, t->ldd), t->ldd, t->dq, t->ldd,
                false);
@@ -159,7 +186,7 @@ static void backward_pair(const struct backward *f, const struct tiles *t, int64
     spp_flash_shift(t->lo, t->hi, q, kv.lo);
   }
   bool any = q.lo < q.hi && kv.lo < kv.hi;
-  if (any) backward_tile(f, t, head, row + q.lo, q.hi - q.lo, kv, masked);
+  if (any) backward_tile(f, t, head, row + q.lo, q.hi - q.lo, key, kv, masked);
   wait_turn(f, head, q_index, kv_index);
   if (any) add_dq(f, t, head, row + q.lo, q.hi - q.lo);
   pass_turn(f, head, q_index, kv_index);
@@ -168,10 +195,10 @@ static void backward_pair(const struct backward *f, const struct tiles *t, int64
 static void pack_keys(const struct backward *f, const struct tiles *t, int64_t kvh, int64_t key,
                       int64_t keys) {
   const struct spp_attn_backward *a = f->a;
-  int64_t dh = a->shape.head_dim;
-  const void *k = spp_flash_at(&a->k, dh, key, kvh), *v = spp_flash_at(&a->v, dh, key, kvh);
+  int64_t dh = a->shape.head_dim, dv = spp_attn_v_dim(&a->shape);
+  const void *k = spp_flash_at(&a->k, dh, key, kvh), *v = spp_flash_at(&a->v, dv, key, kvh);
   f->ops->pack_transposed(k, a->k.storage, a->k.row_stride, keys, dh, t->kt, t->ldk);
-  f->ops->pack_transposed(v, a->v.storage, a->v.row_stride, keys, dh, t->vt, t->ldk);
+  f->ops->pack_transposed(v, a->v.storage, a->v.row_stride, keys, dv, t->vt, t->ldk);
   f->ops->pack(k, a->k.storage, a->k.row_stride, keys, dh, t->k, t->ldd);
 }
 
@@ -179,20 +206,21 @@ static void backward_block(void *context, int64_t task, int thread) {
   const struct backward *f = context;
   const struct spp_attn_backward *a = f->a;
   int64_t group = a->shape.q_heads / a->shape.kv_heads, dh = a->shape.head_dim;
+  int64_t dv = spp_attn_v_dim(&a->shape);
   int64_t kvh = task / f->kv_blocks, kv_index = task % f->kv_blocks;
   int64_t key = kv_index * f->kv_block, keys = spp_min64(f->kv_block, a->shape.kv_tokens - key);
   struct tiles t;
   carve(f, f->scratch + thread * f->thread_floats, &t);
   pack_keys(f, &t, kvh, key, keys);
   memset(t.dk, 0, (size_t)(f->kv_block * t.ldd) * sizeof(float));
-  memset(t.dv, 0, (size_t)(f->kv_block * t.ldd) * sizeof(float));
+  memset(t.dv, 0, (size_t)(f->kv_block * t.ldv) * sizeof(float));
   for (int64_t head = kvh * group; head < (kvh + 1) * group; head++)
     for (int64_t i = 0; i < f->q_blocks; i++)
       if (f->views[i].any.lo < key + keys && f->views[i].any.hi > key)
         backward_pair(f, &t, head, i, kv_index);
   f->ops->unpack(t.dk, t.ldd, keys, dh, NULL, spp_flash_at(&a->dk, dh, key, kvh), a->dk.storage,
                  a->dk.row_stride);
-  f->ops->unpack(t.dv, t.ldd, keys, dh, NULL, spp_flash_at(&a->dv, dh, key, kvh), a->dv.storage,
+  f->ops->unpack(t.dv, t.ldv, keys, dv, NULL, spp_flash_at(&a->dv, dv, key, kvh), a->dv.storage,
                  a->dv.row_stride);
 }
 

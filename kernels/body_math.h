@@ -32,6 +32,24 @@ static inline vf vf_exp(vf x) {
   return vf_exp2(vf_mul(x, vf_set1(SPP_LOG2E)));
 }
 
+static inline vf vf_neg(vf x) {
+  return vf_sub(vf_set1(0.0F), x);
+}
+
+/* 1 - 2 / (e^2x + 1); near 0, where that cancels, the polynomial of Cephes tanhf (single/tanhf.c of
+ * netlib.org/cephes) for |x| < 0.625. */
+static inline vf vf_tanh(vf x) {
+  const vf one = vf_set1(1.0F), two = vf_set1(2.0F), edge = vf_set1(0.625F);
+  vf far = vf_sub(one, vf_div(two, vf_add(vf_exp(vf_mul(two, x)), one))), z = vf_mul(x, x);
+  vf p = vf_set1(-5.70498872745e-3F);
+  p = vf_fma(p, z, vf_set1(2.06390887954e-2F));
+  p = vf_fma(p, z, vf_set1(-5.37397155531e-2F));
+  p = vf_fma(p, z, vf_set1(1.33314422036e-1F));
+  p = vf_fma(p, z, vf_set1(-3.33332819422e-1F));
+  vf near = vf_fma(vf_mul(p, z), x, x);
+  return vf_in_range(near, x, vf_neg(edge), edge, far);
+}
+
 /* The first n floats, zeros behind. */
 static inline vf vf_load_first(const float *p, int64_t n) {
   float t[VF_WIDTH] = {0};

@@ -12,27 +12,9 @@
 #define VF_FOR(i, part, n)                                                                                   \
   for (int64_t i = 0, part = vf_part(n); i < (n); i += VF_WIDTH, part = vf_part((n)-i))
 
-static vf vf_neg(vf x) {
-  return vf_sub(vf_set1(0.0F), x);
-}
-
 static vf vf_sigmoid(vf x) {
   const vf one = vf_set1(1.0F);
   return vf_div(one, vf_add(one, vf_exp(vf_neg(x))));
-}
-
-/* 1 - 2 / (e^2x + 1) far from 0; near it the odd polynomial of Cephes tanhf (single/tanhf.c of
- * netlib.org/cephes), where the difference would lose digits. */
-static vf vf_tanh(vf x) {
-  const vf one = vf_set1(1.0F), two = vf_set1(2.0F), z = vf_mul(x, x);
-  vf p = vf_set1(-5.70498872745E-3F);
-  p = vf_fma(p, z, vf_set1(2.06390887954E-2F));
-  p = vf_fma(p, z, vf_set1(-5.37397155531E-2F));
-  p = vf_fma(p, z, vf_set1(1.33314422036E-1F));
-  p = vf_fma(p, z, vf_set1(-3.33332819422E-1F));
-  vf near = vf_fma(vf_mul(p, z), x, x);
-  vf far = vf_sub(one, vf_div(two, vf_add(vf_exp(vf_mul(two, x)), one)));
-  return vf_in_range(near, x, vf_set1(-0.625F), vf_set1(0.625F), far);
 }
 
 static float dot(int64_t n, const void *a, enum spp_storage a_storage, int64_t a_at, const void *b,
@@ -139,12 +121,30 @@ static void layernorm_backward(const struct spp_layernorm *a) {
   }
 }
 
+/* Pairs of neighbours: two vectors hold the pairs of one of angles, so plain floats do. */
+static void rope_neighbours(const struct spp_rope *a) {
+  int64_t half = spp_rope_width(a) / 2;
+  for (int64_t t = 0; t < a->tokens; t++)
+    for (int64_t h = 0; h < a->heads; h++)
+      for (int64_t i = 0; i < half; i++) {
+        int64_t at = t * a->row_stride + h * a->head_dim + a->first + 2 * i;
+        float c = a->cos[t * half + i], s = a->sin[t * half + i] * a->sign;
+        float x = spp_load(a->x, a->storage, at), y = spp_load(a->x, a->storage, at + 1);
+        spp_store(a->x, a->storage, at, x * c - y * s);
+        spp_store(a->x, a->storage, at + 1, y * c + x * s);
+      }
+}
+
 static void rope(const struct spp_rope *a) {
-  int64_t half = a->head_dim / 2;
+  int64_t half = spp_rope_width(a) / 2;
   vf sign = vf_set1(a->sign);
+  if (a->neighbours) {
+    rope_neighbours(a);
+    return;
+  }
   for (int64_t t = 0; t < a->tokens; t++)
     for (int64_t h = 0; h < a->heads; h++) {
-      int64_t at = t * a->row_stride + h * a->head_dim;
+      int64_t at = t * a->row_stride + h * a->head_dim + a->first;
       VF_FOR(i, part, half) {
         vf c = vf_load_any(a->cos, SPP_STORE_F32, t * half + i, part);
         vf s = vf_mul(sign, vf_load_any(a->sin, SPP_STORE_F32, t * half + i, part));

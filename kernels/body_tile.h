@@ -160,6 +160,28 @@ static bool tile_softmax(float *st, int64_t ld, int64_t kv, int64_t q, float c, 
   return smallest_alpha != 1.0F;
 }
 
+static void tile_bend(float *s, float *dp, int64_t ld, int64_t rows, int64_t cols,
+                      const struct spp_tile_bend *b, const float *delta) {
+  const vf one = vf_set1(1.0F), cap = vf_set1(b->cap), part = vf_set1(b->cap > 0.0F ? 1.0F / b->cap : 0.0F);
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t j = 0; j < cols; j += VF_WIDTH) {
+      float *at = s + r * ld + j;
+      vf x = vf_load(at);
+      if (b->cap > 0.0F) {
+        vf t = vf_tanh(vf_mul(x, part));
+        x = vf_mul(cap, t);
+        if (dp) {
+          float *grad = dp + r * ld + j;
+          vf d = vf_set1(delta[r]), bent = vf_sub(one, vf_mul(t, t));
+          vf_store(grad, vf_fma(vf_sub(vf_load(grad), d), bent, d));
+        }
+      }
+      if (b->slope != 0.0F)
+        x = vf_fma(vf_set1(b->slope), vf_sub(vf_load(b->col_at + j), vf_set1(b->row_at[r])), x);
+      vf_store(at, x);
+    }
+}
+
 static void tile_exp2(int64_t n, const float *x, float *y) {
   for (int64_t i = 0; i < n; i += VF_WIDTH) {
     int64_t part = vf_part(n - i);
@@ -170,7 +192,7 @@ static void tile_exp2(int64_t n, const float *x, float *y) {
 #define SPP_TILE_BY_NAME                                                                                     \
   .k_pack = TILE_K_PACK, .gemm_tn = tile_gemm_tn, .pack = tile_pack,                                         \
   .pack_transposed = tile_pack_transposed, .unpack = tile_unpack, .add_rows = tile_add_rows,                 \
-  .softmax = tile_softmax, .scale_rows = tile_scale_rows, .softmax_grad = tile_softmax_grad,                 \
-  .exp2 = tile_exp2
+  .bend = tile_bend, .softmax = tile_softmax, .scale_rows = tile_scale_rows,                                 \
+  .softmax_grad = tile_softmax_grad, .exp2 = tile_exp2
 
 #endif

@@ -52,3 +52,15 @@ void spp_flash_shift(float *lo, float *hi, struct spp_interval q, int64_t kv) {
     hi[r] = hi[q.lo + r] - (float)kv;
   }
 }
+
+struct spp_tile_bend spp_flash_bend(const struct spp_attn_shape *s, int64_t head) {
+  return (struct spp_tile_bend){.cap = s->cap / s->scale,
+                                .slope = s->slopes ? s->slopes[head] / s->scale : 0.0F};
+}
+
+void spp_flash_positions(const struct spp_positions *p, int64_t row, int64_t rows, int64_t base, float *at) {
+  for (int64_t r = 0; r < rows; r++)
+    at[r] = (float)(spp_position(p, row + r) - base);
+  for (int64_t r = rows; r < spp_tile_pad(rows); r++)
+    at[r] = 0.0F;
+}

@@ -42,4 +42,15 @@ struct spp_interval spp_flash_tile_cols(const float *lo, const float *hi, int64_
 /* Makes the intervals of rows `q` relative to key `kv` and moves them to the front. */
 void spp_flash_shift(float *lo, float *hi, struct spp_interval q, int64_t kv);
 
+/* Are scores more than scaled products? */
+static inline bool spp_flash_bends(const struct spp_attn_shape *s) {
+  return s->cap > 0.0F || s->slopes;
+}
+/* Cap and slope of one head in units of the product; no positions. */
+struct spp_tile_bend spp_flash_bend(const struct spp_attn_shape *s, int64_t head);
+
+/* Positions of rows [row, row + rows) less `base`, as floats, zeros in the padding: a difference of less than
+ * 2^24 is exact. */
+void spp_flash_positions(const struct spp_positions *p, int64_t row, int64_t rows, int64_t base, float *at);
+
 #endif

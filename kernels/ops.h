@@ -42,9 +42,10 @@ struct spp_layernorm {
   float offset;           /* added to each weight where it is used: 1 for Nemotron */
 };
 
-/* Rotation of pairs (i, i + head_dim/2) of each head by angle position * base^(-2i/head_dim): cos and sin are
- * [tokens][head_dim/2] from spp_rope_table. Layout of huggingface/transformers apply_rotary_pos_emb (halves,
- * not neighbours). `sign` +1 rotates, -1 rotates back: the gradient. In place. */
+/* Rotation of `width` elements of each head, from element `first` on (width 0: the whole head), in pairs by
+ * angle position * base^(-2i/width): cos and sin are [tokens][width/2] from spp_rope_table. Pair i is (i, i +
+ * width/2) as in huggingface/transformers models/llama apply_rotary_pos_emb, or of neighbours (2i, 2i + 1) as
+ * in models/gptj apply_rotary_pos_emb. `sign` +1 rotates, -1 rotates back: the gradient. In place. */
 struct spp_rope {
   int64_t tokens, heads, head_dim;
   enum spp_storage storage;
@@ -52,7 +53,12 @@ struct spp_rope {
   int64_t row_stride;
   const float *cos, *sin;
   float sign;
+  int64_t first, width;
+  bool neighbours;
 };
+static inline int64_t spp_rope_width(const struct spp_rope *a) {
+  return a->width > 0 ? a->width : a->head_dim;
+}
 
 /* out[t] = table[ids[t] - first], zeros when the id is not among the `rows` held here (vocab-parallel, as
  * NVIDIA/Megatron-LM tensor_parallel/layers.py VocabParallelEmbedding). The backward adds dout into the fp32

@@ -89,15 +89,15 @@ static void layernorm_backward(const struct spp_layernorm *a) {
 }
 
 static void rope(const struct spp_rope *a) {
-  int64_t half = a->head_dim / 2;
+  int64_t half = spp_rope_width(a) / 2, apart = a->neighbours ? 1 : half;
   for (int64_t t = 0; t < a->tokens; t++)
     for (int64_t h = 0; h < a->heads; h++)
       for (int64_t i = 0; i < half; i++) {
-        int64_t at = t * a->row_stride + h * a->head_dim + i;
+        int64_t at = t * a->row_stride + h * a->head_dim + a->first + (a->neighbours ? 2 * i : i);
         double c = (double)a->cos[t * half + i], s = (double)a->sin[t * half + i] * (double)a->sign;
-        double x = get(a->x, a->storage, at), y = get(a->x, a->storage, at + half);
+        double x = get(a->x, a->storage, at), y = get(a->x, a->storage, at + apart);
         put(a->x, a->storage, at, x * c - y * s);
-        put(a->x, a->storage, at + half, y * c + x * s);
+        put(a->x, a->storage, at + apart, y * c + x * s);
       }
 }
 

@@ -22,6 +22,14 @@ static inline int64_t spp_tile_ld(int64_t n) {
   return (lines | 1) * SPP_TILE_PAD;
 }
 
+/* What a score is before softmax where it is not the plain product: cap(x) + slope * (col_at[col] -
+ * row_at[row]), cap(x) = cap * tanh(x / cap). All in units of the product: cap and slope have been divided by
+ * the scale. */
+struct spp_tile_bend {
+  float cap, slope;             /* 0: none */
+  const float *row_at, *col_at; /* positions less that of the block's first query, padded */
+};
+
 /* An operand of a product is stored with its contraction index as rows. k_pack of these rows share one: 1 for
  * fp32, 2 where bf16 pairs of the index (k, k+1) make one 32-bit word (dot-product instructions). */
 struct spp_tile_ops {
@@ -48,6 +56,11 @@ struct spp_tile_ops {
 
   /* dst[row] += src[row] on rows of fp32 storage. */
   void (*add_rows)(const float *src, int64_t ld, int64_t rows, int64_t cols, float *dst, int64_t stride);
+
+  /* s[row][col] becomes the bent score. With dp (NULL in forward), dp becomes delta[row] + (dp - delta[row])
+   * * cap'(x), so that what softmax_grad makes of it carries the cap's slope. */
+  void (*bend)(float *s, float *dp, int64_t ld, int64_t rows, int64_t cols, const struct spp_tile_bend *b,
+               const float *delta);
 
   /* One step of online softmax on scores st[kv][q] (transposed): st becomes the operand 2^(c*s - m); m
    * (running maximum of c*s) and l (running sum) are updated; alpha[q] = 2^(m_old - m_new). lo, hi: visible

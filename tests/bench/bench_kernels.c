@@ -59,8 +59,13 @@ struct problem {
 static struct problem make_problem(const struct setup *s, struct spp_attn_mask mask,
                                    enum spp_storage storage) {
   struct problem p = {0};
-  struct spp_attn_shape shape = {
-      s->seq, s->seq, s->heads, s->kv_heads, s->head_dim, 1.0F / sqrtf((float)s->head_dim), mask};
+  struct spp_attn_shape shape = {.q_tokens = s->seq,
+                                 .kv_tokens = s->seq,
+                                 .q_heads = s->heads,
+                                 .kv_heads = s->kv_heads,
+                                 .head_dim = s->head_dim,
+                                 .scale = 1.0F / sqrtf((float)s->head_dim),
+                                 .mask = mask};
   int64_t qw = s->heads * s->head_dim, kw = s->kv_heads * s->head_dim;
   struct spp_row_stats lse = {must_alloc(s->heads * s->seq * 4), s->seq};
   struct spp_row_stats delta = {must_alloc(s->heads * s->seq * 4), s->seq};

@@ -8,11 +8,18 @@
 
 #include <stdlib.h>
 
+#define SHAPE(q, kv, heads_q, heads_kv, dim, factor, ...)                                                    \
+  {                                                                                                          \
+    .q_tokens = (q), .kv_tokens = (kv), .q_heads = (heads_q), .kv_heads = (heads_kv), .head_dim = (dim),     \
+    .scale = (factor), .mask = __VA_ARGS__                                                                   \
+  }
+
 struct attn_case {
   struct spp_attn_shape shape;
   enum spp_storage storage;
   struct spp_rows q, k, v, dout, out, dq, dk, dv;
   struct spp_row_stats lse, delta;
+  const float *sinks;
 };
 
 __attribute__((unused)) static void *case_alloc(int64_t bytes) {
@@ -44,15 +51,16 @@ __attribute__((unused)) static struct spp_rows case_rows(int64_t tokens, int64_t
 __attribute__((unused)) static struct attn_case case_make(struct spp_attn_shape s, enum spp_storage storage) {
   struct attn_case c = {.shape = s, .storage = storage};
   int64_t qw = s.q_heads * s.head_dim, kw = s.kv_heads * s.head_dim;
+  int64_t ow = s.q_heads * spp_attn_v_dim(&s), vw = s.kv_heads * spp_attn_v_dim(&s);
   if (c.shape.scale <= 0.0F) c.shape.scale = 1.0F / sqrtf((float)s.head_dim);
   c.q = case_rows(s.q_tokens, qw, 3, storage, 1);
   c.k = case_rows(s.kv_tokens, kw, 5, storage, 2);
-  c.v = case_rows(s.kv_tokens, kw, 0, storage, 3);
-  c.dout = case_rows(s.q_tokens, qw, 1, storage, 4);
-  c.out = case_rows(s.q_tokens, qw, 2, storage, 5);
+  c.v = case_rows(s.kv_tokens, vw, 0, storage, 3);
+  c.dout = case_rows(s.q_tokens, ow, 1, storage, 4);
+  c.out = case_rows(s.q_tokens, ow, 2, storage, 5);
   c.dq = case_rows(s.q_tokens, qw, 4, storage, 6);
   c.dk = case_rows(s.kv_tokens, kw, 0, storage, 7);
-  c.dv = case_rows(s.kv_tokens, kw, 7, storage, 8);
+  c.dv = case_rows(s.kv_tokens, vw, 7, storage, 8);
   c.lse = (struct spp_row_stats){case_alloc(s.q_heads * (s.q_tokens + 1) * 4), s.q_tokens + 1};
   c.delta = (struct spp_row_stats){case_alloc(s.q_heads * (s.q_tokens + 1) * 4), s.q_tokens + 1};
   return c;
@@ -68,7 +76,7 @@ __attribute__((unused)) static void case_free(struct attn_case *c) {
 
 __attribute__((unused)) static void case_forward(const struct spp_kernels *kernels, const struct attn_case *c,
                                                  struct spp_attn_options options) {
-  struct spp_attn_forward f = {c->shape, options, c->q, c->k, c->v, c->out, c->lse};
+  struct spp_attn_forward f = {c->shape, options, c->q, c->k, c->v, c->out, c->lse, c->sinks};
   struct spp_diag diag = {0};
   void *workspace = case_alloc(spp_attn_forward_workspace_bytes(kernels, &f));
   expect_status(spp_attn_forward(kernels, &f, workspace, &diag), SPP_OK, &diag);

@@ -10,73 +10,78 @@ static const int64_t docs_short[] = {10, 40, 90};
 static const struct spp_pos_run zigzag0[] = {{0, 50}, {150, 50}};
 static const struct spp_pos_run zigzag1[] = {{50, 50}, {100, 50}};
 
+#define CAUSAL .mask = {.kind = SPP_MASK_CAUSAL}
+#define SIZES(q, kv, heads_q, heads_kv, dim)                                                                 \
+  .q_tokens = (q), .kv_tokens = (kv), .q_heads = (heads_q), .kv_heads = (heads_kv), .head_dim = (dim)
+static const float slopes[] = {0.5F, 0.25F, 0.0625F, 1.0F};
+
 static const struct {
   const char *name;
   struct spp_attn_shape shape;
 } cases[] = {
-    {"full, one head of 64", {64, 64, 1, 1, 64, 0, {.kind = SPP_MASK_FULL}}},
-    {"full, odd lengths", {77, 133, 2, 1, 64, 0, {.kind = SPP_MASK_FULL}}},
-    {"one query, one key", {1, 1, 1, 1, 16, 0, {.kind = SPP_MASK_FULL}}},
-    {"one query, many keys", {1, 301, 2, 2, 32, 0, {.kind = SPP_MASK_FULL}}},
-    {"a few queries, one key", {5, 1, 2, 2, 32, 0, {.kind = SPP_MASK_FULL}}},
-    {"many queries, two keys", {149, 2, 2, 2, 32, 0, {.kind = SPP_MASK_FULL}}},
-    {"no keys", {5, 0, 1, 1, 16, 0, {.kind = SPP_MASK_FULL}}},
-    {"causal, grouped heads 4", {193, 193, 4, 1, 96, 0, {.kind = SPP_MASK_CAUSAL}}},
-    {"causal, grouped heads 8", {130, 130, 8, 1, 64, 0, {.kind = SPP_MASK_CAUSAL}}},
-    {"causal, head of 128", {257, 257, 2, 2, 128, 0, {.kind = SPP_MASK_CAUSAL}}},
-    {"causal, head of 256", {150, 150, 2, 1, 256, 0, {.kind = SPP_MASK_CAUSAL}}},
-    {"causal, head of 8", {50, 50, 3, 3, 8, 0, {.kind = SPP_MASK_CAUSAL}}},
-    {"causal, head of 72", {65, 65, 2, 1, 72, 0, {.kind = SPP_MASK_CAUSAL}}},
-    {"causal, queries later", {60, 200, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .q = {.first = 140}}}},
+    {"v narrower than q and k", {SIZES(133, 133, 2, 1, 96), CAUSAL, .v_head_dim = 64}},
+    {"v wider than q and k", {SIZES(70, 201, 2, 2, 24), .mask = {.kind = SPP_MASK_FULL}, .v_head_dim = 128}},
+    {"scores capped",
+     {SIZES(150, 150, 4, 2, 64), .scale = 1.0F, .mask = {.kind = SPP_MASK_CAUSAL}, .cap = 5.0F}},
+    {"scores hardly capped", {SIZES(77, 133, 2, 1, 64), .mask = {.kind = SPP_MASK_FULL}, .cap = 50.0F}},
+    {"linear biases", {SIZES(193, 193, 4, 1, 32), CAUSAL, .slopes = slopes}},
+    {"linear biases, keys earlier",
+     {SIZES(60, 200, 4, 4, 64), .mask = {.kind = SPP_MASK_CAUSAL, .q = {.first = 140}}, .slopes = slopes}},
+    {"linear biases, zigzag, capped, v of 8",
+     {SIZES(100, 100, 2, 1, 64),
+      .mask = {.kind = SPP_MASK_CAUSAL, .q = {0, zigzag0, 2}, .kv = {0, zigzag1, 2}}, .v_head_dim = 8,
+      .cap = 2.0F, .slopes = slopes}},
+    {"linear biases, packed, window of 33",
+     {SIZES(200, 200, 2, 1, 64),
+      .mask = {.kind = SPP_MASK_CAUSAL, .cu_seqlens = docs_a, .n_docs = 5, .window_tokens = 33},
+      .slopes = slopes}},
+    {"full, one head of 64", SHAPE(64, 64, 1, 1, 64, 0, {.kind = SPP_MASK_FULL})},
+    {"full, odd lengths", SHAPE(77, 133, 2, 1, 64, 0, {.kind = SPP_MASK_FULL})},
+    {"one query, one key", SHAPE(1, 1, 1, 1, 16, 0, {.kind = SPP_MASK_FULL})},
+    {"one query, many keys", SHAPE(1, 301, 2, 2, 32, 0, {.kind = SPP_MASK_FULL})},
+    {"a few queries, one key", SHAPE(5, 1, 2, 2, 32, 0, {.kind = SPP_MASK_FULL})},
+    {"many queries, two keys", SHAPE(149, 2, 2, 2, 32, 0, {.kind = SPP_MASK_FULL})},
+    {"no keys", SHAPE(5, 0, 1, 1, 16, 0, {.kind = SPP_MASK_FULL})},
+    {"causal, grouped heads 4", SHAPE(193, 193, 4, 1, 96, 0, {.kind = SPP_MASK_CAUSAL})},
+    {"causal, grouped heads 8", SHAPE(130, 130, 8, 1, 64, 0, {.kind = SPP_MASK_CAUSAL})},
+    {"causal, head of 128", SHAPE(257, 257, 2, 2, 128, 0, {.kind = SPP_MASK_CAUSAL})},
+    {"causal, head of 256", SHAPE(150, 150, 2, 1, 256, 0, {.kind = SPP_MASK_CAUSAL})},
+    {"causal, head of 8", SHAPE(50, 50, 3, 3, 8, 0, {.kind = SPP_MASK_CAUSAL})},
+    {"causal, head of 72", SHAPE(65, 65, 2, 1, 72, 0, {.kind = SPP_MASK_CAUSAL})},
+    {"causal, queries later", SHAPE(60, 200, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .q = {.first = 140}})},
     {"causal, keys later: first rows see none",
-     {200, 70, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .kv = {.first = 100}}}},
+     SHAPE(200, 70, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .kv = {.first = 100}})},
     {"causal, keys all later: nothing seen",
-     {64, 64, 1, 1, 32, 0, {.kind = SPP_MASK_CAUSAL, .kv = {.first = 64}}}},
+     SHAPE(64, 64, 1, 1, 32, 0, {.kind = SPP_MASK_CAUSAL, .kv = {.first = 64}})},
     {"zigzag, own block",
-     {100, 100, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .q = {0, zigzag0, 2}, .kv = {0, zigzag0, 2}}}},
+     SHAPE(100, 100, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .q = {0, zigzag0, 2}, .kv = {0, zigzag0, 2}})},
     {"zigzag, later rank's keys: second half sees all",
-     {100, 100, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .q = {0, zigzag0, 2}, .kv = {0, zigzag1, 2}}}},
+     SHAPE(100, 100, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .q = {0, zigzag0, 2}, .kv = {0, zigzag1, 2}})},
     {"zigzag, earlier rank's keys: first half seen",
-     {100, 100, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .q = {0, zigzag1, 2}, .kv = {0, zigzag0, 2}}}},
+     SHAPE(100, 100, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .q = {0, zigzag1, 2}, .kv = {0, zigzag0, 2}})},
     {"packed documents",
-     {200, 200, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .cu_seqlens = docs_a, .n_docs = 5}}},
+     SHAPE(200, 200, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .cu_seqlens = docs_a, .n_docs = 5})},
     {"packed, not causal",
-     {200, 200, 2, 2, 64, 0, {.kind = SPP_MASK_FULL, .cu_seqlens = docs_a, .n_docs = 5}}},
+     SHAPE(200, 200, 2, 2, 64, 0, {.kind = SPP_MASK_FULL, .cu_seqlens = docs_a, .n_docs = 5})},
     {"packed, one document",
-     {200, 200, 2, 1, 32, 0, {.kind = SPP_MASK_CAUSAL, .cu_seqlens = docs_b, .n_docs = 1}}},
+     SHAPE(200, 200, 2, 1, 32, 0, {.kind = SPP_MASK_CAUSAL, .cu_seqlens = docs_b, .n_docs = 1})},
     {"packed, rows outside documents",
-     {120, 120, 1, 1, 32, 0, {.kind = SPP_MASK_CAUSAL, .cu_seqlens = docs_short, .n_docs = 2}}},
-    {"causal, window of 9", {200, 200, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .window_tokens = 9}}},
+     SHAPE(120, 120, 1, 1, 32, 0, {.kind = SPP_MASK_CAUSAL, .cu_seqlens = docs_short, .n_docs = 2})},
+    {"causal, window of 9", SHAPE(200, 200, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .window_tokens = 9})},
     {"causal, blocks of 70",
-     {200, 200, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .window_tokens = 70, .window_chunked = true}}},
+     SHAPE(200, 200, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL, .window_tokens = 70, .window_chunked = true})},
     {"packed, window of 33",
-     {200,
-      200,
-      2,
-      1,
-      64,
-      0,
-      {.kind = SPP_MASK_CAUSAL, .cu_seqlens = docs_a, .n_docs = 5, .window_tokens = 33}}},
+     SHAPE(200, 200, 2, 1, 64, 0,
+           {.kind = SPP_MASK_CAUSAL, .cu_seqlens = docs_a, .n_docs = 5, .window_tokens = 33})},
     {"zigzag, window of 60",
-     {100,
-      100,
-      2,
-      1,
-      64,
-      0,
-      {.kind = SPP_MASK_CAUSAL, .q = {0, zigzag1, 2}, .kv = {0, zigzag0, 2}, .window_tokens = 60}}},
-    {"packed zigzag",
-     {100,
-      100,
-      2,
-      1,
-      64,
-      0,
-      {.kind = SPP_MASK_CAUSAL,
-       .q = {0, zigzag1, 2},
-       .kv = {0, zigzag0, 2},
-       .cu_seqlens = docs_a,
-       .n_docs = 5}}},
+     SHAPE(100, 100, 2, 1, 64, 0,
+           {.kind = SPP_MASK_CAUSAL, .q = {0, zigzag1, 2}, .kv = {0, zigzag0, 2}, .window_tokens = 60})},
+    {"packed zigzag", SHAPE(100, 100, 2, 1, 64, 0,
+                            {.kind = SPP_MASK_CAUSAL,
+                             .q = {0, zigzag1, 2},
+                             .kv = {0, zigzag0, 2},
+                             .cu_seqlens = docs_a,
+                             .n_docs = 5})},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -99,10 +104,12 @@ static void compare_stats(const struct attn_case *a, const struct attn_case *b, 
 }
 
 /* Reference results, and delta for everyone. */
-static struct attn_case reference_of(struct spp_attn_shape shape, enum spp_storage storage) {
+static struct attn_case reference_of(struct spp_attn_shape shape, enum spp_storage storage,
+                                     const float *sinks) {
   int count;
   const struct spp_kernels *reference = spp_kernels_all(&count)[0];
   struct attn_case want = case_make(shape, storage);
+  want.sinks = sinks;
   case_forward(reference, &want, (struct spp_attn_options){0});
   spp_attn_delta(reference, &want.shape, want.dout, want.out, want.delta);
   case_backward(reference, &want, (struct spp_attn_options){0});
@@ -113,9 +120,11 @@ static void judge(const struct spp_kernels *kernels, const struct attn_case *wan
   const struct spp_attn_shape *s = &want->shape;
   struct attn_case got = case_make(*s, want->storage);
   int64_t qw = s->q_heads * s->head_dim, kw = s->kv_heads * s->head_dim;
+  int64_t ow = s->q_heads * spp_attn_v_dim(s), vw = s->kv_heads * spp_attn_v_dim(s);
   double bound = tolerance(want->storage);
+  got.sinks = want->sinks;
   case_forward(kernels, &got, (struct spp_attn_options){0});
-  expect_near(case_error(&got.out, &want->out, s->q_tokens, qw), 0.0, bound);
+  expect_near(case_error(&got.out, &want->out, s->q_tokens, ow), 0.0, bound);
   compare_stats(&got, want, 1e-5);
   size_t stats_bytes = (size_t)(s->q_heads * want->lse.head_stride) * sizeof(float);
   memcpy(got.lse.data, want->lse.data, stats_bytes);
@@ -123,8 +132,26 @@ static void judge(const struct spp_kernels *kernels, const struct attn_case *wan
   case_backward(kernels, &got, (struct spp_attn_options){0});
   expect_near(case_error(&got.dq, &want->dq, s->q_tokens, qw), 0.0, bound);
   expect_near(case_error(&got.dk, &want->dk, s->kv_tokens, kw), 0.0, bound);
-  expect_near(case_error(&got.dv, &want->dv, s->kv_tokens, kw), 0.0, bound);
+  expect_near(case_error(&got.dv, &want->dv, s->kv_tokens, vw), 0.0, bound);
   case_free(&got);
+}
+
+/* Sinks that hardly count, that count like a key, and that take nearly all. */
+static void every_variant_agrees_with_the_reference_about_sinks(void **state) {
+  static const float sinks[] = {-3.0F, 0.5F, 4.0F, 40.0F, -60.0F, 1.0F, 2.0F, 3.0F};
+  (void)state;
+  int count;
+  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  for (int i = 0; i < CASES; i += 4)
+    for (int storage = SPP_STORE_F32; storage <= SPP_STORE_BF16; storage++) {
+      struct attn_case want = reference_of(cases[i].shape, (enum spp_storage)storage, sinks);
+      for (int v = 1; v < count; v++) {
+        if (!spp_kernels_usable(all[v])) continue;
+        expect_note("sinks, %s, %s, %s", all[v]->name, cases[i].name, storage ? "bf16" : "fp32");
+        judge(all[v], &want);
+      }
+      case_free(&want);
+    }
 }
 
 static void every_variant_agrees_with_the_reference(void **state) {
@@ -133,7 +160,7 @@ static void every_variant_agrees_with_the_reference(void **state) {
   const struct spp_kernels *const *all = spp_kernels_all(&count);
   for (int i = 0; i < CASES; i++)
     for (int storage = SPP_STORE_F32; storage <= SPP_STORE_BF16; storage++) {
-      struct attn_case want = reference_of(cases[i].shape, (enum spp_storage)storage);
+      struct attn_case want = reference_of(cases[i].shape, (enum spp_storage)storage, NULL);
       for (int v = 1; v < count; v++) {
         if (!spp_kernels_usable(all[v])) continue;
         expect_note("%s, %s, %s", all[v]->name, cases[i].name, storage ? "bf16" : "fp32");
@@ -149,7 +176,7 @@ static void bf16_inputs_may_give_fp32_results(void **state) {
   (void)state;
   int count;
   const struct spp_kernels *const *all = spp_kernels_all(&count);
-  struct spp_attn_shape shape = {101, 101, 4, 2, 64, 0, {.kind = SPP_MASK_CAUSAL}};
+  struct spp_attn_shape shape = SHAPE(101, 101, 4, 2, 64, 0, {.kind = SPP_MASK_CAUSAL});
   struct attn_case want = {0};
   for (int v = 0; v < count; v++) {
     if (!spp_kernels_usable(all[v])) continue;
@@ -181,7 +208,7 @@ static void rows_without_keys_give_zero_and_minus_infinity(void **state) {
   (void)state;
   int count;
   const struct spp_kernels *const *all = spp_kernels_all(&count);
-  struct spp_attn_shape shape = {40, 40, 2, 1, 32, 0, {.kind = SPP_MASK_CAUSAL, .kv = {.first = 10}}};
+  struct spp_attn_shape shape = SHAPE(40, 40, 2, 1, 32, 0, {.kind = SPP_MASK_CAUSAL, .kv = {.first = 10}});
   for (int v = 0; v < count; v++) {
     if (!spp_kernels_usable(all[v])) continue;
     expect_note("%s", all[v]->name);
@@ -208,7 +235,7 @@ static void rows_without_keys_give_zero_and_minus_infinity(void **state) {
 static void a_future_token_never_changes_the_past(void **state) {
   (void)state;
   enum { TOKENS = 150, CHANGED = 90, WIDTH = 128 };
-  struct spp_attn_shape shape = {TOKENS, TOKENS, 2, 2, 64, 0, {.kind = SPP_MASK_CAUSAL}};
+  struct spp_attn_shape shape = SHAPE(TOKENS, TOKENS, 2, 2, 64, 0, {.kind = SPP_MASK_CAUSAL});
   struct attn_case a = case_make(shape, SPP_STORE_F32), b = case_make(shape, SPP_STORE_F32);
   case_fill((float *)b.k.data + CHANGED * b.k.row_stride, SPP_STORE_F32, (TOKENS - CHANGED) * b.k.row_stride,
             77, 9);
@@ -230,7 +257,7 @@ static void a_future_token_never_changes_the_past(void **state) {
 static void results_do_not_depend_on_block_sizes(void **state) {
   (void)state;
   static const int64_t blocks[][2] = {{16, 16}, {16, 128}, {128, 16}, {48, 80}, {256, 256}};
-  struct spp_attn_shape shape = {201, 201, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL}};
+  struct spp_attn_shape shape = SHAPE(201, 201, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL});
   struct attn_case want = case_make(shape, SPP_STORE_F32);
   case_forward(spp_kernels_best(), &want, (struct spp_attn_options){0});
   spp_attn_delta(spp_kernels_best(), &want.shape, want.dout, want.out, want.delta);
@@ -258,7 +285,7 @@ static void expect_same_bits(const struct spp_rows *a, const struct spp_rows *b,
 
 static void results_have_the_same_bits_for_any_number_of_threads(void **state) {
   (void)state;
-  struct spp_attn_shape shape = {260, 260, 4, 1, 64, 0, {.kind = SPP_MASK_CAUSAL}};
+  struct spp_attn_shape shape = SHAPE(260, 260, 4, 1, 64, 0, {.kind = SPP_MASK_CAUSAL});
   for (int storage = SPP_STORE_F32; storage <= SPP_STORE_BF16; storage++) {
     struct attn_case one = case_make(shape, (enum spp_storage)storage);
     case_forward(spp_kernels_best(), &one, (struct spp_attn_options){1, 32, 32});
@@ -287,7 +314,7 @@ static void large_scores_stay_finite(void **state) {
   (void)state;
   int count;
   const struct spp_kernels *const *all = spp_kernels_all(&count);
-  struct spp_attn_shape shape = {70, 70, 1, 1, 64, 1.0F, {.kind = SPP_MASK_CAUSAL}};
+  struct spp_attn_shape shape = SHAPE(70, 70, 1, 1, 64, 1.0F, {.kind = SPP_MASK_CAUSAL});
   struct attn_case want = case_make(shape, SPP_STORE_F32);
   case_fill(want.q.data, SPP_STORE_F32, 70 * want.q.row_stride, 1, 40.0F);
   case_fill(want.k.data, SPP_STORE_F32, 70 * want.k.row_stride, 2, 40.0F);
@@ -311,23 +338,18 @@ static void a_bad_shape_is_refused_with_the_rule(void **state) {
     struct spp_attn_shape shape;
     const char *words;
   } bad[] = {
-      {{64, 64, 3, 2, 64, 1, {.kind = SPP_MASK_FULL}}, "not a multiple of the key heads"},
-      {{64, 64, 2, 0, 64, 1, {.kind = SPP_MASK_FULL}}, "no heads"},
-      {{64, 64, 2, 2, 60, 1, {.kind = SPP_MASK_FULL}}, "multiple of 8"},
-      {{64, 64, 2, 2, 264, 1, {.kind = SPP_MASK_FULL}}, "256"},
-      {{64, 64, 2, 2, 64, 0, {.kind = SPP_MASK_FULL}}, "scale"},
-      {{-1, 64, 2, 2, 64, 1, {.kind = SPP_MASK_FULL}}, "negative"},
-      {{64,
-        64,
-        2,
-        2,
-        64,
-        1,
-        {.kind = SPP_MASK_CAUSAL,
-         .q = {0, backwards, 2},
-         .kv = {0, NULL, 0},
-         .cu_seqlens = NULL,
-         .n_docs = 0}},
+      {SHAPE(64, 64, 3, 2, 64, 1, {.kind = SPP_MASK_FULL}), "not a multiple of the key heads"},
+      {SHAPE(64, 64, 2, 0, 64, 1, {.kind = SPP_MASK_FULL}), "no heads"},
+      {SHAPE(64, 64, 2, 2, 60, 1, {.kind = SPP_MASK_FULL}), "multiple of 8"},
+      {SHAPE(64, 64, 2, 2, 264, 1, {.kind = SPP_MASK_FULL}), "256"},
+      {SHAPE(64, 64, 2, 2, 64, 0, {.kind = SPP_MASK_FULL}), "scale"},
+      {SHAPE(-1, 64, 2, 2, 64, 1, {.kind = SPP_MASK_FULL}), "negative"},
+      {SHAPE(64, 64, 2, 2, 64, 1,
+             {.kind = SPP_MASK_CAUSAL,
+              .q = {0, backwards, 2},
+              .kv = {0, NULL, 0},
+              .cu_seqlens = NULL,
+              .n_docs = 0}),
        "backwards"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -344,16 +366,20 @@ static void a_bad_shape_is_refused_with_the_rule(void **state) {
  * Causal 4 x 4: 10 pairs. */
 static void flops_count_visible_pairs(void **state) {
   (void)state;
-  struct spp_attn_shape full = {3, 5, 2, 1, 8, 1, {.kind = SPP_MASK_FULL}};
-  struct spp_attn_shape causal = {4, 4, 1, 1, 8, 1, {.kind = SPP_MASK_CAUSAL}};
+  struct spp_attn_shape full = SHAPE(3, 5, 2, 1, 8, 1, {.kind = SPP_MASK_FULL});
+  struct spp_attn_shape causal = SHAPE(4, 4, 1, 1, 8, 1, {.kind = SPP_MASK_CAUSAL});
   expect_i64(spp_attn_forward_flops(&full), 960);
   expect_i64(spp_attn_backward_flops(&full), 2400);
   expect_i64(spp_attn_forward_flops(&causal), 10 * 4 * 8);
+  full.v_head_dim = 24; /* 2 x (8 + 24) a pair and head; backward 2 x (3 x 8 + 2 x 24) */
+  expect_i64(spp_attn_forward_flops(&full), 30 * 64);
+  expect_i64(spp_attn_backward_flops(&full), 30 * 144);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_variant_agrees_with_the_reference),
+      cmocka_unit_test(every_variant_agrees_with_the_reference_about_sinks),
       cmocka_unit_test(bf16_inputs_may_give_fp32_results),
       cmocka_unit_test(rows_without_keys_give_zero_and_minus_infinity),
       cmocka_unit_test(a_future_token_never_changes_the_past),

@@ -44,7 +44,7 @@ static void attention_over_pieces_of_the_keys_equals_the_whole(void **state) {
   (void)state;
   static const int64_t cuts[] = {0, 40, 41, 120};
   struct spp_attn_options options = {0};
-  struct spp_attn_shape shape = {TOKENS, TOKENS, HEADS, KV_HEADS, DIM, 0, spp_mask_causal(0, 0)};
+  struct spp_attn_shape shape = SHAPE(TOKENS, TOKENS, HEADS, KV_HEADS, DIM, 0, spp_mask_causal(0, 0));
   const struct spp_kernels *kernels = spp_kernels_best();
   struct attn_case whole = case_make(shape, SPP_STORE_F32), sum = case_make(shape, SPP_STORE_F32);
   case_forward(kernels, &whole, options);

@@ -80,7 +80,15 @@ static void run_layernorm(const struct spp_ops *ops, struct arrays *x, int64_t w
 }
 
 static void run_rope(const struct spp_ops *ops, struct arrays *x, int64_t w) {
-  struct spp_rope a = {ROWS, 1, w / 2 * 2, x->storage, x->b[0], w, x->f[0], x->f[1], 1.0F};
+  struct spp_rope a = {.tokens = ROWS,
+                       .heads = 1,
+                       .head_dim = w / 2 * 2,
+                       .storage = x->storage,
+                       .x = x->b[0],
+                       .row_stride = w,
+                       .cos = x->f[0],
+                       .sin = x->f[1],
+                       .sign = 1.0F};
   ops->rope(&a);
 }
 
@@ -332,7 +340,15 @@ static void rope_turns_pairs_by_their_angle_and_back(void **state) {
   for (int v = 0; v < count; v++) {
     if (!spp_kernels_usable(all[v])) continue;
     float x[4] = {1, 1, 0, 0};
-    struct spp_rope a = {1, 1, 4, SPP_STORE_F32, x, 4, c, s, 1.0F};
+    struct spp_rope a = {.tokens = 1,
+                         .heads = 1,
+                         .head_dim = 4,
+                         .storage = SPP_STORE_F32,
+                         .x = x,
+                         .row_stride = 4,
+                         .cos = c,
+                         .sin = s,
+                         .sign = 1.0F};
     all[v]->ops->rope(&a);
     expect_rel((double)x[0], cos(1.0), 1e-6);
     expect_rel((double)x[2], sin(1.0), 1e-6);
@@ -343,6 +359,55 @@ static void rope_turns_pairs_by_their_angle_and_back(void **state) {
     for (int i = 0; i < 4; i++)
       expect_near((double)x[i], i < 2 ? 1.0 : 0.0, 1e-6);
   }
+}
+
+/* The same angles on elements 2..5 of each of two heads of 8; halves pair 2 with 4, neighbours 2 with 3. */
+static void rope_turns_a_part_of_each_head(void **state) {
+  (void)state;
+  int count;
+  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const int64_t position = 1;
+  const double cosine[] = {cos(1.0), cos(0.01)}, sine[] = {sin(1.0), sin(0.01)};
+  float c[2], s[2];
+  spp_rope_table(1, 4, &position, 10000.0, c, s);
+  for (int v = 0; v < count; v++)
+    for (int storage = 0; storage < 2; storage++)
+      for (int neighbours = 0; neighbours < 2; neighbours++) {
+        float x[32];
+        if (!spp_kernels_usable(all[v])) continue;
+        expect_note("%s, storage %d, neighbours %d", all[v]->name, storage, neighbours);
+        for (int i = 0; i < 16; i++)
+          spp_store(x, (enum spp_storage)storage, i, (float)(1 + i));
+        struct spp_rope a = {.tokens = 1,
+                             .heads = 2,
+                             .head_dim = 8,
+                             .storage = (enum spp_storage)storage,
+                             .x = x,
+                             .row_stride = 16,
+                             .cos = c,
+                             .sin = s,
+                             .sign = 1.0F,
+                             .first = 2,
+                             .width = 4,
+                             .neighbours = neighbours != 0};
+        double bound = storage ? 0.05 : 1e-5;
+        all[v]->ops->rope(&a);
+        for (int h = 0; h < 16; h += 8)
+          for (int i = 0; i < 2; i++) {
+            int at = h + 2 + (neighbours ? 2 * i : i), with = at + (neighbours ? 1 : 2);
+            double p = 1 + at, q = 1 + with;
+            expect_near((double)spp_load(x, (enum spp_storage)storage, at), p * cosine[i] - q * sine[i],
+                        bound);
+            expect_near((double)spp_load(x, (enum spp_storage)storage, with), q * cosine[i] + p * sine[i],
+                        bound);
+            expect_near((double)spp_load(x, (enum spp_storage)storage, h + i), 1 + h + i, 0);
+            expect_near((double)spp_load(x, (enum spp_storage)storage, h + 6 + i), 7 + h + i, 0);
+          }
+        a.sign = -1.0F;
+        all[v]->ops->rope(&a);
+        for (int i = 0; i < 16; i++)
+          expect_near((double)spp_load(x, (enum spp_storage)storage, i), 1 + i, 2 * bound);
+      }
 }
 
 /* First step from zero moments: m/c1 = g and sqrt(v)/c2 = |g|, so the step is lr * sign(g) after the decay:
@@ -417,6 +482,7 @@ int main(void) {
       cmocka_unit_test(parts_of_the_vocabulary_give_the_whole_loss),
       cmocka_unit_test(chunks_of_tokens_give_the_same_bits),
       cmocka_unit_test(rope_turns_pairs_by_their_angle_and_back),
+      cmocka_unit_test(rope_turns_a_part_of_each_head),
       cmocka_unit_test(the_first_adamw_step_moves_by_the_rate),
       cmocka_unit_test(the_router_picks_the_largest),
       cmocka_unit_test(router_ties_go_to_the_lower_expert),
