@@ -47,6 +47,22 @@ static enum spp_status place_rows(struct spp_attention *a, struct spp_diag *diag
   return SPP_OK;
 }
 
+/* What differs from head to head. */
+static enum spp_status mark_heads(struct spp_attention *a, struct spp_diag *diag) {
+  size_t heads = (size_t)a->heads_here;
+  a->first_here = (a->ulysses ? a->ulysses->me : 0) * a->heads_here;
+  if (a->has_sinks) {
+    a->sinks = spp_arena_array(&a->arena, heads, sizeof *a->sinks);
+    if (!a->sinks) return spp_diag_oom(diag);
+  }
+  if (a->alibi <= 0) return SPP_OK;
+  a->slopes = spp_arena_array(&a->arena, heads, sizeof *a->slopes);
+  if (!a->slopes) return spp_diag_oom(diag);
+  for (int64_t h = 0; h < a->heads_here; h++)
+    a->slopes[h] = (float)(a->alibi * spp_alibi_slope(a->all_heads, a->first_head + a->first_here + h));
+  return SPP_OK;
+}
+
 enum spp_status spp_attention_open(struct spp_attention *a, struct spp_diag *diag) {
   int64_t su = a->cut.ulysses;
   SPP_TRY(check(a, diag));
@@ -56,6 +72,9 @@ enum spp_status spp_attention_open(struct spp_attention *a, struct spp_diag *dia
   a->kv_repeat = spp_max64(su / a->kv_heads, 1);
   a->heads_here = a->heads / su;
   a->kv_heads_here = a->kv_heads * a->kv_repeat / su;
+  if (a->v_head_dim == 0) a->v_head_dim = a->head_dim;
+  if (a->scale <= 0) a->scale = 1.0 / sqrt((double)a->head_dim);
+  SPP_TRY(mark_heads(a, diag));
   SPP_TRY(mark_sequences(a, diag));
   return place_rows(a, diag);
 }
@@ -69,16 +88,20 @@ static int64_t me(const struct spp_attention *a) {
 }
 
 /* The kernels take void pointers that they only read where the row is an input. */
-static struct spp_rows rows_in(const struct spp_attention *a, const void *data, int64_t heads,
-                               enum spp_storage storage) {
+static struct spp_rows rows_in(const void *data, int64_t width, enum spp_storage storage) {
   union {
     const void *read;
     void *any;
   } pointer = {.read = data};
-  return (struct spp_rows){pointer.any, heads * a->head_dim, storage};
+  return (struct spp_rows){pointer.any, width, storage};
 }
-static struct spp_rows rows_of(const struct spp_attention *a, const void *data, int64_t heads) {
-  return rows_in(a, data, heads, a->store);
+/* Elements of a row of q, k, v and of the result, inside attention. */
+struct widths {
+  int64_t q, k, v, out;
+};
+static struct widths widths_of(const struct spp_attention *a) {
+  return (struct widths){a->heads_here * a->head_dim, a->kv_heads_here * a->head_dim,
+                         a->kv_heads_here * a->v_head_dim, a->heads_here * a->v_head_dim};
 }
 static struct spp_row_stats stats_of(const struct spp_attention *a, const float *data) {
   union {
@@ -94,7 +117,10 @@ static struct spp_attn_shape shape_of(const struct spp_attention *a, const struc
                                  .q_heads = a->heads_here,
                                  .kv_heads = a->kv_heads_here,
                                  .head_dim = a->head_dim,
-                                 .scale = 1.0F / sqrtf((float)a->head_dim),
+                                 .v_head_dim = a->v_head_dim,
+                                 .scale = (float)a->scale,
+                                 .cap = (float)a->cap,
+                                 .slopes = a->slopes,
                                  .mask = {.kind = SPP_MASK_CAUSAL,
                                           .window_tokens = a->window_tokens,
                                           .window_chunked = a->window_chunked,
@@ -111,13 +137,15 @@ static enum spp_status workspace(struct spp_rank *rank, int64_t bytes, void **wo
 enum spp_status spp_attention_block_forward(struct spp_rank *rank, const struct spp_attention *a,
                                             const void *q, const struct spp_kv_block *block,
                                             const struct spp_block_result *result) {
+  const struct widths w = widths_of(a);
   const struct spp_attn_forward call = {.shape = shape_of(a, block),
                                         .options = {.threads = rank->threads},
-                                        .q = rows_of(a, q, a->heads_here),
-                                        .k = rows_of(a, block->k, a->kv_heads_here),
-                                        .v = rows_of(a, block->v, a->kv_heads_here),
-                                        .out = rows_in(a, result->out, a->heads_here, result->storage),
-                                        .lse = stats_of(a, result->lse)};
+                                        .q = rows_in(q, w.q, a->store),
+                                        .k = rows_in(block->k, w.k, a->store),
+                                        .v = rows_in(block->v, w.v, a->store),
+                                        .out = rows_in(result->out, w.out, result->storage),
+                                        .lse = stats_of(a, result->lse),
+                                        .sinks = result->first ? a->sinks : NULL};
   void *work = NULL;
   SPP_TRY(workspace(rank, spp_attn_forward_workspace_bytes(rank->kernels, &call), &work));
   SPP_TRY(spp_attn_forward(rank->kernels, &call, work, rank->diag));
@@ -128,17 +156,18 @@ enum spp_status spp_attention_block_forward(struct spp_rank *rank, const struct 
 enum spp_status spp_attention_block_backward(struct spp_rank *rank, const struct spp_attention *a,
                                              const struct spp_kv_block *block,
                                              const struct spp_block_backward *b) {
+  const struct widths w = widths_of(a);
   const struct spp_attn_backward call = {.shape = shape_of(a, block),
                                          .options = {.threads = rank->threads},
-                                         .q = rows_of(a, b->q, a->heads_here),
-                                         .k = rows_of(a, block->k, a->kv_heads_here),
-                                         .v = rows_of(a, block->v, a->kv_heads_here),
-                                         .dout = rows_of(a, b->dout, a->heads_here),
+                                         .q = rows_in(b->q, w.q, a->store),
+                                         .k = rows_in(block->k, w.k, a->store),
+                                         .v = rows_in(block->v, w.v, a->store),
+                                         .dout = rows_in(b->dout, w.out, a->store),
                                          .lse = stats_of(a, b->lse),
                                          .delta = stats_of(a, b->delta),
-                                         .dq = rows_in(a, b->dq, a->heads_here, b->storage),
-                                         .dk = rows_in(a, b->dkv.k, a->kv_heads_here, b->storage),
-                                         .dv = rows_in(a, b->dkv.v, a->kv_heads_here, b->storage)};
+                                         .dq = rows_in(b->dq, w.q, b->storage),
+                                         .dk = rows_in(b->dkv.k, w.k, b->storage),
+                                         .dv = rows_in(b->dkv.v, w.v, b->storage)};
   void *work = NULL;
   SPP_TRY(workspace(rank, spp_attn_backward_workspace_bytes(rank->kernels, &call), &work));
   SPP_TRY(spp_attn_backward(rank->kernels, &call, work, rank->diag));
@@ -146,16 +175,32 @@ enum spp_status spp_attention_block_backward(struct spp_rank *rank, const struct
   return SPP_OK;
 }
 
+/* What Ulysses exchanges, under the names that prediction gives it. */
+static struct spp_exchanged queries(const struct spp_attention *a) {
+  return (struct spp_exchanged){a->heads, 1, a->head_dim, SPP_PART_ACTIVATIONS, "q after RoPE"};
+}
+static struct spp_exchanged keys(const struct spp_attention *a) {
+  return (struct spp_exchanged){a->kv_heads, a->kv_repeat, a->head_dim, SPP_PART_ACTIVATIONS, "k after RoPE"};
+}
+static struct spp_exchanged values(const struct spp_attention *a) {
+  return (struct spp_exchanged){a->kv_heads, a->kv_repeat, a->v_head_dim, SPP_PART_ACTIVATIONS, "v"};
+}
+static struct spp_exchanged result(const struct spp_attention *a) {
+  return (struct spp_exchanged){a->heads, 1, a->v_head_dim, SPP_PART_ACTIVATIONS, "o_proj input"};
+}
+static struct spp_exchanged as_transient(struct spp_exchanged x, const char *name) {
+  x.part = SPP_PART_TRANSIENT;
+  x.name = name;
+  return x;
+}
+
 static enum spp_status exchange_inputs(struct spp_rank *rank, const struct spp_attention *a,
                                        enum spp_pass pass, struct spp_attention_kept *kept) {
-  const enum spp_part part = SPP_PART_ACTIVATIONS;
+  const struct spp_exchanged q = queries(a), k = keys(a), v = values(a);
   if (!exchanges(a)) return SPP_OK;
-  SPP_TRY(spp_ulysses_to_heads(rank, a, (struct spp_label){"q", pass}, a->heads, 1, "q after RoPE", part,
-                               &kept->q));
-  SPP_TRY(spp_ulysses_to_heads(rank, a, (struct spp_label){"k", pass}, a->kv_heads, a->kv_repeat,
-                               "k after RoPE", part, &kept->k));
-  return spp_ulysses_to_heads(rank, a, (struct spp_label){"v", pass}, a->kv_heads, a->kv_repeat, "v", part,
-                              &kept->v);
+  SPP_TRY(spp_ulysses_to_heads(rank, a, (struct spp_label){"q", pass}, &q, &kept->q));
+  SPP_TRY(spp_ulysses_to_heads(rank, a, (struct spp_label){"k", pass}, &k, &kept->k));
+  return spp_ulysses_to_heads(rank, a, (struct spp_label){"v", pass}, &v, &kept->v);
 }
 
 static enum spp_status run_forward(struct spp_rank *rank, const struct spp_attention *a, enum spp_pass pass,
@@ -177,14 +222,15 @@ static void free_inputs(struct spp_rank *rank, struct spp_attention_kept *kept) 
 enum spp_status spp_attention_forward(struct spp_rank *rank, const struct spp_attention *a,
                                       enum spp_pass pass, bool again, struct spp_attention_kept *kept) {
   const enum spp_part part = SPP_PART_ACTIVATIONS;
+  const struct spp_exchanged out = result(a);
   SPP_TRY(exchange_inputs(rank, a, pass, kept));
-  SPP_TRY(spp_attention_block(rank, a, part, "attention output", spp_attention_q_elements(a), &kept->out));
+  SPP_TRY(spp_attention_block(rank, a, part, "attention output", spp_attention_out_elements(a), &kept->out));
   SPP_TRY(run_forward(rank, a, pass, kept));
   kept->o_input = kept->out;
   if (!exchanges(a)) return SPP_OK;
   if (again) free_inputs(rank, kept);
-  return spp_ulysses_to_tokens(rank, a, (struct spp_label){"attention output", pass}, a->heads, 1,
-                               "o_proj input", part, kept->out, &kept->o_input);
+  return spp_ulysses_to_tokens(rank, a, (struct spp_label){"attention output", pass}, &out, kept->out,
+                               &kept->o_input);
 }
 
 static enum spp_status copy(struct spp_rank *rank, const struct spp_attention *a, const char *name,
@@ -197,12 +243,12 @@ static enum spp_status copy(struct spp_rank *rank, const struct spp_attention *a
 enum spp_status spp_attention_copy_inputs(struct spp_rank *rank, const struct spp_attention *a,
                                           const struct spp_attention_kept *kept,
                                           struct spp_attention_kept *inputs) {
-  int64_t width = a->tokens * a->head_dim;
+  int64_t width = a->tokens * a->head_dim, v_width = a->tokens * a->v_head_dim;
   *inputs = (struct spp_attention_kept){.q = NULL};
   if (!exchanges(a)) return SPP_OK;
   SPP_TRY(copy(rank, a, "q after RoPE", kept->q, width * a->heads, &inputs->q));
   SPP_TRY(copy(rank, a, "k after RoPE", kept->k, width * a->kv_heads, &inputs->k));
-  return copy(rank, a, "v", kept->v, width * a->kv_heads, &inputs->v);
+  return copy(rank, a, "v", kept->v, v_width * a->kv_heads, &inputs->v);
 }
 
 static void free_kept(struct spp_rank *rank, struct spp_attention_kept *kept) {
@@ -241,10 +287,10 @@ void spp_attention_release(struct spp_rank *rank, struct spp_attention_kept *kep
 }
 
 static enum spp_status return_gradient(struct spp_rank *rank, const struct spp_attention *a, const char *what,
-                                       int64_t heads, int64_t repeat, void **grad) {
+                                       struct spp_exchanged exchanged, void **grad) {
+  const struct spp_exchanged x = as_transient(exchanged, "gradients of q, k, v");
   void *inside = *grad;
-  SPP_TRY(spp_ulysses_to_tokens(rank, a, (struct spp_label){what, SPP_PASS_BACKWARD}, heads, repeat,
-                                "gradients of q, k, v", SPP_PART_TRANSIENT, inside, grad));
+  SPP_TRY(spp_ulysses_to_tokens(rank, a, (struct spp_label){what, SPP_PASS_BACKWARD}, &x, inside, grad));
   spp_heap_free(&rank->heap, inside);
   return SPP_OK;
 }
@@ -254,21 +300,25 @@ enum spp_status spp_attention_backward(struct spp_rank *rank, const struct spp_a
                                        struct spp_attention_grads *grads) {
   const struct spp_kv_block own = {.rows = a->rows, .positions = a->positions[me(a)]};
   const struct spp_attn_shape shape = shape_of(a, &own);
+  const struct spp_exchanged out = as_transient(result(a), "gradient of the attention output");
+  int64_t width = widths_of(a).out;
   float *delta;
   if (exchanges(a))
-    SPP_TRY(spp_ulysses_to_heads(rank, a, (struct spp_label){"attention output", SPP_PASS_BACKWARD}, a->heads,
-                                 1, "gradient of the attention output", SPP_PART_TRANSIENT, &dout));
+    SPP_TRY(spp_ulysses_to_heads(rank, a, (struct spp_label){"attention output", SPP_PASS_BACKWARD}, &out,
+                                 &dout));
   SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "softmax row statistics", a->heads_here * a->rows,
                           &delta, rank->diag));
-  spp_attn_delta(rank->kernels, &shape, rows_of(a, dout, a->heads_here), rows_of(a, kept->out, a->heads_here),
+  spp_attn_delta(rank->kernels, &shape, rows_in(dout, width, a->store), rows_in(kept->out, width, a->store),
                  stats_of(a, delta));
+  if (a->sinks)
+    spp_attn_sink_grad(&shape, a->sinks, stats_of(a, kept->lse), stats_of(a, delta), grads->sinks);
   SPP_TRY(a->gathers ? spp_gather_backward(rank, a, kept, dout, delta, grads)
                      : spp_ring_backward(rank, a, kept, dout, delta, grads));
   spp_heap_free(&rank->heap, delta);
   spp_heap_free(&rank->heap, dout);
   free_kept(rank, kept);
   if (!exchanges(a)) return SPP_OK;
-  SPP_TRY(return_gradient(rank, a, "q", a->heads, 1, &grads->q));
-  SPP_TRY(return_gradient(rank, a, "k", a->kv_heads, a->kv_repeat, &grads->k));
-  return return_gradient(rank, a, "v", a->kv_heads, a->kv_repeat, &grads->v);
+  SPP_TRY(return_gradient(rank, a, "q", queries(a), &grads->q));
+  SPP_TRY(return_gradient(rank, a, "k", keys(a), &grads->k));
+  return return_gradient(rank, a, "v", values(a), &grads->v);
 }

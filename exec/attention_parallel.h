@@ -25,7 +25,13 @@ struct spp_attention {
   bool window_chunked;
   bool gathers;                      /* the ring part gathers K and V instead of passing them round */
   enum spp_storage store;            /* of q, k, v, the result and their gradients */
-  int64_t heads, kv_heads, head_dim; /* of this tensor-parallel rank, before Ulysses */
+  int64_t heads, kv_heads, head_dim; /* of this tensor-parallel rank, before Ulysses; head_dim of q and k */
+  int64_t v_head_dim;                /* of v and the result; 0: head_dim */
+  double scale;                      /* of the product of q and k; 0: 1 / sqrt(head_dim) */
+  double cap;                        /* soft cap of scores; 0: none */
+  double alibi;                      /* factor on the slopes of linear biases; 0: none */
+  int64_t first_head, all_heads;     /* this rank's first, and those of the model: slopes depend on it */
+  bool has_sinks;
   const struct spp_rank_group *ulysses, *ring; /* NULL: one rank */
   const int64_t *cu_seqlens; /* n_docs + 1 bounds over all positions; NULL: each sequence is a document */
   int64_t n_docs;
@@ -35,6 +41,9 @@ struct spp_attention {
   int64_t tokens, rows;              /* a rank's, outside and inside attention */
   int64_t kv_repeat;                 /* Ulysses ranks that get the same KV head */
   int64_t heads_here, kv_heads_here; /* inside attention */
+  int64_t first_here;                /* heads_here from this one of `heads` */
+  float *slopes;                     /* [heads_here]; NULL: none */
+  float *sinks;                      /* [heads_here], of the layer at work: the caller fills them; NULL: none */
   struct spp_positions *positions;   /* of each ring rank's rows */
 };
 
@@ -44,10 +53,10 @@ void spp_attention_close(struct spp_attention *a);
 
 /* What forward keeps for backward; heap blocks of the rank. */
 struct spp_attention_kept {
-  void *q, *k, *v; /* [rows][heads_here * head_dim], [rows][kv_heads_here * head_dim] */
-  void *out;       /* like q */
+  void *q, *k, *v; /* [rows][heads_here * head_dim], [rows][kv_heads_here * (v_)head_dim] */
+  void *out;       /* [rows][heads_here * v_head_dim] */
   float *lse;      /* [heads_here][rows] */
-  void *o_input;   /* [tokens][heads * head_dim]: the result; without Ulysses the same block as out */
+  void *o_input;   /* [tokens][heads * v_head_dim]: the result; without Ulysses the same block as out */
 };
 
 /* kept->q, k, v: [tokens][heads * head_dim] heap blocks, which are taken over; on return all of `kept` is
@@ -69,8 +78,9 @@ enum spp_status spp_attention_again(struct spp_rank *rank, const struct spp_atte
 
 struct spp_attention_grads {
   void *q, *k, *v; /* [tokens][...] heap blocks that the caller frees */
+  float *sinks;    /* the caller's, [heads_here]: added to; NULL: none */
 };
-/* dout: [tokens][heads * head_dim], a heap block that is taken over. Frees what was kept, but not o_input
+/* dout: [tokens][heads * v_head_dim], a heap block that is taken over. Frees what was kept, but not o_input
  * when that is a block of its own. */
 enum spp_status spp_attention_backward(struct spp_rank *rank, const struct spp_attention *a,
                                        struct spp_attention_kept *kept, void *dout,

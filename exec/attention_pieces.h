@@ -8,12 +8,18 @@ struct spp_kv {
   void *k, *v;
 };
 
-/* Elements of one rank's q, and of its k or v, inside attention. */
+/* Elements of one rank's q, k, v and result, inside attention. */
 static inline int64_t spp_attention_q_elements(const struct spp_attention *a) {
   return a->rows * a->heads_here * a->head_dim;
 }
-static inline int64_t spp_attention_kv_elements(const struct spp_attention *a) {
+static inline int64_t spp_attention_k_elements(const struct spp_attention *a) {
   return a->rows * a->kv_heads_here * a->head_dim;
+}
+static inline int64_t spp_attention_v_elements(const struct spp_attention *a) {
+  return a->rows * a->kv_heads_here * a->v_head_dim;
+}
+static inline int64_t spp_attention_out_elements(const struct spp_attention *a) {
+  return a->rows * a->heads_here * a->v_head_dim;
 }
 static inline enum spp_status spp_attention_block(struct spp_rank *rank, const struct spp_attention *a,
                                                   enum spp_part part, const char *name, int64_t elements,
@@ -27,11 +33,13 @@ struct spp_kv_block {
   int64_t rows;
   struct spp_positions positions;
 };
-/* A block's result: out like q, but fp32 where blocks are merged, and lse [heads_here][rows]. */
+/* A block's result: out like kept->out, but fp32 where blocks are merged, and lse [heads_here][rows]. Sinks count
+ * with the first block. */
 struct spp_block_result {
   void *out;
   enum spp_storage storage;
   float *lse;
+  bool first;
 };
 /* This rank's queries against one block. */
 enum spp_status spp_attention_block_forward(struct spp_rank *rank, const struct spp_attention *a,
@@ -49,12 +57,20 @@ enum spp_status spp_attention_block_backward(struct spp_rank *rank, const struct
                                              const struct spp_kv_block *block,
                                              const struct spp_block_backward *b);
 
+/* A tensor that Ulysses exchanges: real heads, the ranks that each is sent to, and what the block that arrives is
+ * called. */
+struct spp_exchanged {
+  int64_t heads, repeat, head_dim;
+  enum spp_part part;
+  const char *name;
+};
+/* *data, [tokens][heads], is freed and replaced by [rows][heads of this rank]. */
 enum spp_status spp_ulysses_to_heads(struct spp_rank *rank, const struct spp_attention *a,
-                                     struct spp_label label, int64_t heads, int64_t repeat, const char *name,
-                                     enum spp_part part, void **data);
+                                     struct spp_label label, const struct spp_exchanged *e, void **data);
+/* [rows][heads of this rank], which stays, to [tokens][heads]. */
 enum spp_status spp_ulysses_to_tokens(struct spp_rank *rank, const struct spp_attention *a,
-                                      struct spp_label label, int64_t heads, int64_t repeat, const char *name,
-                                      enum spp_part part, const void *data, void **result);
+                                      struct spp_label label, const struct spp_exchanged *e, const void *data,
+                                      void **result);
 
 /* out and lse of `kept` from its q, k, v. */
 enum spp_status spp_ring_forward(struct spp_rank *rank, const struct spp_attention *a, enum spp_pass pass,

@@ -56,19 +56,30 @@ static int64_t sequence_tokens(const struct spp_engine *e, int64_t q) {
   return tokens;
 }
 
+static double theta_of(const struct spp_arch *a, bool local) {
+  return local ? a->rope_local_theta : a->rope_theta;
+}
+
+/* Angles of all layers, and of those with a window where they have their own. */
+static enum spp_status open_tables(struct spp_engine *e) {
+  const struct spp_arch *a = e->arch;
+  int64_t half = e->g->tokens * a->rotary_dim / 2;
+  for (int local = 0; local < 2 && half > 0 && theta_of(a, local) > 0; local++) {
+    SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->angles[local].cos));
+    SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->angles[local].sin));
+  }
+  return SPP_OK;
+}
+
 enum spp_status spp_batch_open(struct spp_engine *e) {
   struct spp_batch *b = &e->batch;
-  int64_t half = e->g->tokens * e->arch->head_dim / 2;
   void *data[5];
   SPP_TRY(take(e, sizeof(int64_t), &data[0]));
   for (int i = 1; i < 5; i++)
     SPP_TRY(take(e, sizeof(int32_t), &data[i]));
   *b = (struct spp_batch){
       .positions = data[0], .ids = data[1], .targets = data[2], .token_weights = data[3], .losses = data[4]};
-  if (e->arch->learned_positions == 0) {
-    SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->cos));
-    SPP_TRY(spp_engine_floats(e, SPP_PART_ACTIVATIONS, "rotary table", half, &e->sin));
-  }
+  SPP_TRY(open_tables(e));
   SPP_TRY(pack(e));
   for (int64_t q = 0; q < e->g->sequences * e->g->m * e->g->dp; q++)
     e->packs.step_tokens += sequence_tokens(e, q);
@@ -119,6 +130,8 @@ void spp_batch_fill(struct spp_engine *e, int64_t micro_batch) {
     b->targets[t] = real ? token(e, number + 1) : -1;
     b->token_weights[t] = real ? 1.0F / (float)e->packs.step_tokens : 0.0F;
   }
-  if (e->cos)
-    spp_rope_table(g->tokens, e->arch->head_dim, b->positions, e->arch->rope_theta, e->cos, e->sin);
+  for (int local = 0; local < 2 && e->angles[local].cos; local++)
+    for (int64_t i = 0; i < e->arch->rotary_dim / 2; i++)
+      spp_rope_column(g->tokens, e->arch->rotary_dim / 2, i, b->positions,
+                      spp_arch_rope_frequency(e->arch, local, i), e->angles[local].cos, e->angles[local].sin);
 }

@@ -97,6 +97,7 @@ static enum spp_status open_expert_groups(struct spp_engine *e) {
 
 static enum spp_status open_attention(struct spp_engine *e) {
   const struct spp_layout *l = &e->plan->layout;
+  const struct spp_arch *a = e->arch;
   e->attention = (struct spp_attention){.cut = {.sequences = e->g->sequences,
                                                 .tokens = e->g->padded_tokens,
                                                 .ulysses = l->ulysses,
@@ -106,7 +107,14 @@ static enum spp_status open_attention(struct spp_engine *e) {
                                         .store = e->store,
                                         .heads = e->g->heads_local,
                                         .kv_heads = e->g->kv_heads_local,
-                                        .head_dim = e->arch->head_dim,
+                                        .head_dim = a->head_dim,
+                                        .v_head_dim = a->v_head_dim,
+                                        .scale = a->attention_scale,
+                                        .cap = a->attention_softcap,
+                                        .alibi = a->alibi,
+                                        .first_head = e->groups.tp_rank * e->g->heads_local,
+                                        .all_heads = a->heads,
+                                        .has_sinks = a->attention_sinks,
                                         .ulysses = &e->groups.ulysses,
                                         .ring = &e->groups.ring};
   return spp_attention_open(&e->attention, e->rank->diag);

@@ -107,7 +107,9 @@ struct spp_engine {
   struct spp_engine_states states;
   struct spp_batch batch;
   struct spp_packs packs;
-  float *cos, *sin;            /* NULL where positions are learned */
+  struct {
+    float *cos, *sin; /* [tokens][rotary_dim / 2]; NULL: none */
+  } angles[2];        /* [1]: of layers with a window, where those turn by others */
   struct spp_layer_kept *kept; /* [micro-batches in flight][layers of the stage] */
   int64_t step;
   double loss;               /* of this rank's tokens, this step */

@@ -11,8 +11,11 @@ struct gather {
   int64_t elements; /* of one rank */
 };
 
-static struct gather gather_of(const struct spp_attention *a) {
-  return (struct gather){a, a->kv_heads_here * a->head_dim, spp_attention_kv_elements(a)};
+static struct gather gather_k(const struct spp_attention *a) {
+  return (struct gather){a, a->kv_heads_here * a->head_dim, spp_attention_k_elements(a)};
+}
+static struct gather gather_v(const struct spp_attention *a) {
+  return (struct gather){a, a->kv_heads_here * a->v_head_dim, spp_attention_v_elements(a)};
 }
 
 /* This rank's part of what all ranks hold. */
@@ -59,24 +62,24 @@ static enum spp_status fetch(struct spp_rank *rank, const struct gather *g, stru
   return SPP_OK;
 }
 
-static enum spp_status fetch_both(struct spp_rank *rank, const struct gather *g, enum spp_pass pass,
+static enum spp_status fetch_both(struct spp_rank *rank, const struct spp_attention *a, enum spp_pass pass,
                                   const struct spp_attention_kept *kept, struct spp_kv *kv) {
-  SPP_TRY(fetch(rank, g, (struct spp_label){"k", pass}, kept->k, &kv->k));
-  return fetch(rank, g, (struct spp_label){"v", pass}, kept->v, &kv->v);
+  const struct gather k = gather_k(a), v = gather_v(a);
+  SPP_TRY(fetch(rank, &k, (struct spp_label){"k", pass}, kept->k, &kv->k));
+  return fetch(rank, &v, (struct spp_label){"v", pass}, kept->v, &kv->v);
 }
 
-static struct spp_kv_block block_of(const struct gather *g, struct spp_kv kv) {
-  return (struct spp_kv_block){.k = kv.k, .v = kv.v, .rows = g->a->rows * g->a->cut.ring};
+static struct spp_kv_block block_of(const struct spp_attention *a, struct spp_kv kv) {
+  return (struct spp_kv_block){.k = kv.k, .v = kv.v, .rows = a->rows * a->cut.ring};
 }
 
 enum spp_status spp_gather_forward(struct spp_rank *rank, const struct spp_attention *a, enum spp_pass pass,
                                    struct spp_attention_kept *kept) {
-  const struct gather g = gather_of(a);
   struct spp_kv kv;
-  SPP_TRY(fetch_both(rank, &g, pass, kept, &kv));
-  const struct spp_kv_block block = block_of(&g, kv);
+  SPP_TRY(fetch_both(rank, a, pass, kept, &kv));
+  const struct spp_kv_block block = block_of(a, kv);
   SPP_TRY(spp_attention_block_forward(rank, a, kept->q, &block,
-                                      &(struct spp_block_result){kept->out, a->store, kept->lse}));
+                                      &(struct spp_block_result){kept->out, a->store, kept->lse, true}));
   spp_heap_free(&rank->heap, kv.k);
   spp_heap_free(&rank->heap, kv.v);
   return SPP_OK;
@@ -100,18 +103,18 @@ static enum spp_status scatter(struct spp_rank *rank, const struct gather *g, co
 enum spp_status spp_gather_backward(struct spp_rank *rank, const struct spp_attention *a,
                                     const struct spp_attention_kept *kept, const void *dout,
                                     const float *delta, struct spp_attention_grads *grads) {
-  const struct gather g = gather_of(a);
+  const struct gather of_k = gather_k(a), of_v = gather_v(a);
   struct spp_kv kv, dkv;
-  SPP_TRY(fetch_both(rank, &g, SPP_PASS_BACKWARD, kept, &kv));
+  SPP_TRY(fetch_both(rank, a, SPP_PASS_BACKWARD, kept, &kv));
   SPP_TRY(spp_attention_block(rank, a, SPP_PART_TRANSIENT, "gradients of q, k, v",
                               spp_attention_q_elements(a), &grads->q));
-  SPP_TRY(whole(rank, &g, "gradients of gathered K and V", &dkv.k));
-  SPP_TRY(whole(rank, &g, "gradients of gathered K and V", &dkv.v));
-  const struct spp_kv_block block = block_of(&g, kv);
+  SPP_TRY(whole(rank, &of_k, "gradients of gathered K and V", &dkv.k));
+  SPP_TRY(whole(rank, &of_v, "gradients of gathered K and V", &dkv.v));
+  const struct spp_kv_block block = block_of(a, kv);
   const struct spp_block_backward work = {kept->q, dout, kept->lse, delta, grads->q, dkv, a->store};
   SPP_TRY(spp_attention_block_backward(rank, a, &block, &work));
   spp_heap_free(&rank->heap, kv.k);
   spp_heap_free(&rank->heap, kv.v);
-  SPP_TRY(scatter(rank, &g, "dk", dkv.k, &grads->k));
-  return scatter(rank, &g, "dv", dkv.v, &grads->v);
+  SPP_TRY(scatter(rank, &of_k, "dk", dkv.k, &grads->k));
+  return scatter(rank, &of_v, "dv", dkv.v, &grads->v);
 }

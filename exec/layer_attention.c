@@ -3,6 +3,7 @@
  * in model/activations_attention.c for fused kernels. */
 #include "exec/layer_work.h"
 #include "exec/try.h"
+#include "exec/wide_norm.h"
 
 static const enum spp_part kept_part = SPP_PART_ACTIVATIONS, work_part = SPP_PART_TRANSIENT;
 
@@ -11,25 +12,30 @@ static enum spp_status block(const struct spp_layer_work *w, enum spp_part part,
   return spp_engine_block(w->e, part, name, elements, data);
 }
 
-/* sign: +1, or -1 for the gradient. */
+/* sign: +1, or -1 for the gradient. Layers with a window may have angles of their own. */
 static void rotate(const struct spp_layer_work *w, int64_t heads, float sign, void *x) {
-  int64_t dh = w->e->arch->head_dim;
-  if (!w->e->cos) return; /* positions are learned */
+  const struct spp_arch *a = w->e->arch;
+  const struct spp_unit *unit = w->use->unit;
+  int64_t dh = a->head_dim;
+  int local = w->e->angles[1].cos && unit->kind->window_tokens > 0;
+  if (!a->layer_rotates[unit->layer]) return;
   const struct spp_rope call = {.tokens = w->e->g->tokens,
                                 .heads = heads,
                                 .head_dim = dh,
                                 .storage = w->e->store,
                                 .x = x,
                                 .row_stride = heads * dh,
-                                .cos = w->e->cos,
-                                .sin = w->e->sin,
-                                .sign = sign};
+                                .cos = w->e->angles[local].cos,
+                                .sin = w->e->angles[local].sin,
+                                .sign = sign,
+                                .width = a->rotary_dim,
+                                .neighbours = a->rotary_neighbours};
   w->ops->rope(&call);
 }
 
 /* --- forward --- */
 
-/* Normalises each head of *x; the input is kept. */
+/* Normalises each head of *x, or all of them as one; the input is kept. */
 static enum spp_status norm_heads(const struct spp_layer_work *w, enum spp_slot slot, int64_t heads,
                                   const char *name, void **x, void **raw, float **rstd) {
   int64_t rows = w->e->g->tokens * heads, dh = w->e->arch->head_dim;
@@ -37,8 +43,10 @@ static enum spp_status norm_heads(const struct spp_layer_work *w, enum spp_slot 
   if (!spp_use_has(w->use, slot)) return SPP_OK;
   SPP_TRY(spp_heap_rename(&w->e->rank->heap, *x, kept_part, "q/k norm: input", w->e->rank->diag));
   *raw = *x;
-  SPP_TRY(spp_engine_floats(w->e, kept_part, "q/k norm: statistics", rows, rstd));
+  bool whole = w->e->arch->qk_norm == SPP_QK_NORM_FULL;
+  SPP_TRY(spp_engine_floats(w->e, kept_part, "q/k norm: statistics", whole ? w->e->g->tokens : rows, rstd));
   SPP_TRY(block(w, kept_part, name, rows * dh, x));
+  if (whole) return spp_wide_norm_forward(w, slot, heads * dh, *raw, *x, *rstd);
   spp_layer_norm(w, slot, rows, dh, *raw, *x, *rstd);
   return SPP_OK;
 }
@@ -67,6 +75,15 @@ static enum spp_status prepare_heads(const struct spp_layer_work *w) {
   return SPP_OK;
 }
 
+/* Those of the heads that this rank works on inside attention. */
+static void fill_sinks(const struct spp_layer_work *w) {
+  const struct spp_attention *a = &w->e->attention;
+  const void *sinks = a->sinks ? spp_use_weight(w->use, SPP_SLOT_SINKS) : NULL;
+  if (sinks)
+    w->ops->convert(a->heads_here, spp_at_const(sinks, w->e->store, a->first_here), w->e->store, a->sinks,
+                    SPP_STORE_F32);
+}
+
 /* Attention; under selective recompute it keeps what spp_attention_again starts from. */
 static enum spp_status attend(const struct spp_layer_work *w) {
   struct spp_rank *rank = w->e->rank;
@@ -74,6 +91,7 @@ static enum spp_status attend(const struct spp_layer_work *w) {
   bool again = spp_engine_drops(w->e, SPP_RC_CORE_ATTN);
   struct spp_attention_kept inputs;
   if (again) SPP_TRY(spp_attention_copy_inputs(rank, a, &w->kept->attention, &inputs));
+  fill_sinks(w);
   SPP_TRY(spp_attention_forward(rank, a, w->pass, again, &w->kept->attention));
   if (again) spp_attention_reduce(rank, a, &inputs, &w->kept->attention);
   return SPP_OK;
@@ -106,14 +124,18 @@ void spp_layer_attention_release(struct spp_engine *e, struct spp_layer_kept *k)
 
 /* --- backward; each tensor is freed as soon as nothing needs it --- */
 
-static void heads_back(const struct spp_layer_work *w, enum spp_slot slot, int64_t heads, void *grad,
-                       void **raw, float **rstd) {
+static enum spp_status heads_back(const struct spp_layer_work *w, enum spp_slot slot, int64_t heads,
+                                  void *grad, void **raw, float **rstd) {
   int64_t dh = w->e->arch->head_dim, tokens = w->e->g->tokens;
   rotate(w, heads, -1.0F, grad);
-  if (!spp_use_has(w->use, slot)) return;
-  spp_layer_norm_grad(w, slot, tokens * heads, dh, *raw, *rstd, grad);
+  if (!spp_use_has(w->use, slot)) return SPP_OK;
+  if (w->e->arch->qk_norm == SPP_QK_NORM_FULL)
+    SPP_TRY(spp_wide_norm_backward(w, slot, heads * dh, *raw, *rstd, grad));
+  else
+    spp_layer_norm_grad(w, slot, tokens * heads, dh, *raw, *rstd, grad);
   spp_layer_drop(w, raw);
   spp_layer_drop_floats(w, rstd);
+  return SPP_OK;
 }
 
 /* o_proj and attention itself. */
@@ -125,13 +147,14 @@ static enum spp_status inside(const struct spp_layer_work *w, const void *dy,
   bool separate = k->attention.o_input != k->attention.out;
   SPP_TRY(spp_layer_weight_grad(w, SPP_SLOT_O, SPP_SLOT_O_BIAS, dy, k->attention.o_input));
   if (separate) spp_layer_drop(w, &k->attention.o_input);
+  fill_sinks(w);
+  if (e->attention.sinks) grads->sinks = spp_use_grad(w->use, SPP_SLOT_SINKS) + e->attention.first_here;
   if (!k->attention.lse) SPP_TRY(spp_attention_again(e->rank, &e->attention, &k->attention));
   SPP_TRY(block(w, work_part, "gradient of the attention output", e->g->tokens * e->g->o_width, &dout));
   SPP_TRY(spp_layer_input_grad(w, SPP_SLOT_O, dy, false, dout));
   SPP_TRY(spp_attention_backward(e->rank, &e->attention, &k->attention, dout, grads));
-  heads_back(w, SPP_SLOT_Q_NORM, e->g->heads_local, grads->q, &k->q_raw, &k->q_rstd);
-  heads_back(w, SPP_SLOT_K_NORM, e->g->kv_heads_local, grads->k, &k->k_raw, &k->k_rstd);
-  return SPP_OK;
+  SPP_TRY(heads_back(w, SPP_SLOT_Q_NORM, e->g->heads_local, grads->q, &k->q_raw, &k->q_rstd));
+  return heads_back(w, SPP_SLOT_K_NORM, e->g->kv_heads_local, grads->k, &k->k_raw, &k->k_rstd);
 }
 
 static struct spp_label backward(const char *what) {
@@ -161,7 +184,7 @@ static enum spp_status projections(const struct spp_layer_work *w, const void *i
 
 enum spp_status spp_layer_attention_backward(const struct spp_layer_work *w, const void *x, void **spare,
                                              const void *dy, void **dx) {
-  struct spp_attention_grads grads;
+  struct spp_attention_grads grads = {.q = NULL};
   const void *whole;
   void *gathered;
   SPP_TRY(spp_stream_gather(w->e, backward("attention projection"), dy, &whole, &gathered));

@@ -25,9 +25,8 @@ static enum spp_status block_in(struct spp_rank *rank, const char *name, int64_t
 
 static enum spp_status allocate(struct spp_rank *rank, const struct spp_attention *a, const char *name,
                                 enum spp_storage storage, struct spp_kv *kv) {
-  int64_t elements = spp_attention_kv_elements(a);
-  SPP_TRY(block_in(rank, name, elements, storage, &kv->k));
-  return block_in(rank, name, elements, storage, &kv->v);
+  SPP_TRY(block_in(rank, name, spp_attention_k_elements(a), storage, &kv->k));
+  return block_in(rank, name, spp_attention_v_elements(a), storage, &kv->v);
 }
 
 /* Sums over blocks are taken in fp32; a single block is written as it stays. */
@@ -59,9 +58,10 @@ struct hop {
 static enum spp_status hop_start(struct spp_rank *rank, const struct spp_attention *a, struct spp_label label,
                                  enum spp_storage storage, struct spp_kv from, struct spp_kv to,
                                  struct hop *hop) {
-  int64_t bytes = spp_attention_kv_elements(a) * spp_storage_bytes(storage);
-  SPP_TRY(spp_group_shift_start(a->ring, label, from.k, to.k, bytes, &hop->k, rank->diag));
-  return spp_group_shift_start(a->ring, label, from.v, to.v, bytes, &hop->v, rank->diag);
+  int64_t k_bytes = spp_attention_k_elements(a) * spp_storage_bytes(storage),
+          v_bytes = spp_attention_v_elements(a) * spp_storage_bytes(storage);
+  SPP_TRY(spp_group_shift_start(a->ring, label, from.k, to.k, k_bytes, &hop->k, rank->diag));
+  return spp_group_shift_start(a->ring, label, from.v, to.v, v_bytes, &hop->v, rank->diag);
 }
 static enum spp_status hop_wait(struct spp_rank *rank, const struct spp_attention *a, struct hop *hop) {
   SPP_TRY(spp_group_shift_wait(a->ring, &hop->k, rank->diag));
@@ -110,7 +110,7 @@ struct merge {
 };
 static enum spp_status merge_open(struct spp_rank *rank, const struct spp_attention *a,
                                   const struct spp_attention_kept *kept, struct merge *m) {
-  int64_t elements = spp_attention_q_elements(a);
+  int64_t elements = spp_attention_out_elements(a);
   *m = (struct merge){.out = kept->out, .block = {.storage = SPP_STORE_F32}};
   if (ranks(a) == 1) return SPP_OK;
   if (a->store != SPP_STORE_F32)
@@ -122,7 +122,7 @@ static enum spp_status merge_open(struct spp_rank *rank, const struct spp_attent
 static void merge_close(struct spp_rank *rank, const struct spp_attention *a,
                         const struct spp_attention_kept *kept, struct merge *m) {
   if (m->out != kept->out) {
-    rank->kernels->ops->convert(spp_attention_q_elements(a), m->out, SPP_STORE_F32, kept->out, a->store);
+    rank->kernels->ops->convert(spp_attention_out_elements(a), m->out, SPP_STORE_F32, kept->out, a->store);
     spp_heap_free(&rank->heap, m->out);
   }
   spp_heap_free(&rank->heap, m->block.out);
@@ -133,16 +133,16 @@ enum spp_status spp_ring_forward(struct spp_rank *rank, const struct spp_attenti
                                  struct spp_attention_kept *kept) {
   struct passing passing;
   struct merge merge;
-  int64_t width = a->heads_here * a->head_dim;
+  int64_t width = a->heads_here * a->v_head_dim;
   SPP_TRY(passing_open(rank, a, (struct spp_label){"kv block", pass}, kept, &passing));
   SPP_TRY(merge_open(rank, a, kept, &merge));
-  const struct spp_block_result first = {merge.out, sums_of(a), kept->lse};
+  const struct spp_block_result first = {merge.out, sums_of(a), kept->lse, true};
   for (int64_t step = 0; step < ranks(a); step++) {
     const struct spp_kv_block block = block_at(a, step, passing.here);
     SPP_TRY(passing_start(rank, a, step, &passing));
     SPP_TRY(spp_attention_block_forward(rank, a, kept->q, &block, step == 0 ? &first : &merge.block));
     if (step > 0)
-      spp_lse_merge(a->rows, a->heads_here, a->head_dim, merge.out, width, kept->lse, a->rows,
+      spp_lse_merge(a->rows, a->heads_here, a->v_head_dim, merge.out, width, kept->lse, a->rows,
                     merge.block.out, width, merge.block.lse, a->rows);
     SPP_TRY(passing_wait(rank, a, step, &passing));
   }
@@ -182,15 +182,20 @@ static void gradients_close(struct spp_rank *rank, struct gradients *g) {
 static enum spp_status gradients_add(struct spp_rank *rank, const struct spp_attention *a,
                                      struct gradients *g) {
   const struct spp_ops *ops = rank->kernels->ops;
-  int64_t floats = spp_attention_kv_elements(a);
   ops->add(spp_attention_q_elements(a), SPP_STORE_F32, g->dq, g->block_dq, g->dq);
   SPP_TRY(hop_wait(rank, a, &g->hop));
   struct spp_kv sum = g->arriving;
   g->arriving = g->sum;
   g->sum = sum;
-  ops->add(floats, SPP_STORE_F32, sum.k, g->block.k, sum.k);
-  ops->add(floats, SPP_STORE_F32, sum.v, g->block.v, sum.v);
+  ops->add(spp_attention_k_elements(a), SPP_STORE_F32, sum.k, g->block.k, sum.k);
+  ops->add(spp_attention_v_elements(a), SPP_STORE_F32, sum.v, g->block.v, sum.v);
   return SPP_OK;
+}
+
+static void give(struct spp_attention_grads *grads, void *dq, struct spp_kv dkv) {
+  grads->q = dq;
+  grads->k = dkv.k;
+  grads->v = dkv.v;
 }
 
 enum spp_status spp_ring_backward(struct spp_rank *rank, const struct spp_attention *a,
@@ -213,14 +218,14 @@ enum spp_status spp_ring_backward(struct spp_rank *rank, const struct spp_attent
     if (ranks(a) > 1) SPP_TRY(hop_start(rank, a, travels, SPP_STORE_F32, g.sum, g.arriving, &g.hop));
   }
   passing_close(rank, &passing);
-  *grads = (struct spp_attention_grads){g.dq, g.sum.k, g.sum.v};
+  give(grads, g.dq, g.sum);
   if (ranks(a) == 1) return SPP_OK;
   /* The last hop brings this rank's own gradients home. */
   SPP_TRY(hop_wait(rank, a, &g.hop));
-  *grads = (struct spp_attention_grads){g.dq, g.arriving.k, g.arriving.v};
+  give(grads, g.dq, g.arriving);
   g.arriving = g.sum;
   gradients_close(rank, &g);
   SPP_TRY(settle(rank, a, qkv_gradients, spp_attention_q_elements(a), &grads->q));
-  SPP_TRY(settle(rank, a, qkv_gradients, spp_attention_kv_elements(a), &grads->k));
-  return settle(rank, a, qkv_gradients, spp_attention_kv_elements(a), &grads->v);
+  SPP_TRY(settle(rank, a, qkv_gradients, spp_attention_k_elements(a), &grads->k));
+  return settle(rank, a, qkv_gradients, spp_attention_v_elements(a), &grads->v);
 }

@@ -93,6 +93,21 @@ static const char behind[] =
 static const char bare[] =
     "{\"model_type\":\"olmo\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
     "\"num_attention_heads\":8,\"head_dim\":8,\"vocab_size\":96,\"tie_word_embeddings\":false}";
+/* Linear biases of positions; half of a head turned in neighbours, every second layer without; capped scores,
+ * other angles in the layers with a window; norms over all of q and k. */
+#define ATTENTION                                                                                            \
+  "\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,\"num_attention_heads\":8,"           \
+  "\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":96,\"tie_word_embeddings\":false,"
+static const char alibi[] = "{\"model_type\":\"baichuan\"," ATTENTION "\"model_max_length\":4096}";
+static const char neighbours[] =
+    "{\"model_type\":\"llama4_text\"," ATTENTION "\"partial_rotary_factor\":0.5,\"no_rope_layer_interval\":2,"
+    "\"num_local_experts\":4,\"num_experts_per_tok\":1,\"moe_layers\":[9],\"attention_chunk_size\":20}";
+static const char capped[] =
+    "{\"model_type\":\"llama\"," ATTENTION "\"attn_logit_softcapping\":2.0,\"attention_multiplier\":0.4,"
+    "\"rope_local_base_freq\":100.0,\"sliding_window\":11,\"layer_types\":[\"sliding_attention\","
+    "\"full_attention\",\"sliding_attention\",\"full_attention\"]}";
+static const char wide[] =
+    "{\"model_type\":\"olmoe\"," ATTENTION "\"num_experts\":4,\"num_experts_per_tok\":2}";
 
 static const char *const names[SPP_SUITE_COUNT] = {"quick", "ci", "full", "time"};
 const char *spp_suite_name(enum spp_suite suite) {
@@ -329,6 +344,26 @@ static const struct {
      {"windows, packed, ring 4, recompute", windows, LAYOUT(RING(4), .micro_batch = 2, RECOMPUTE),
       PACKED(50)}},
     {CI, {"windows, TP 2 + SP x PP 2", windows, LAYOUT(MEGATRON(2), .pp = 2, .grad_accum = 3), TOKENS(32)}},
+    {QUICK, {"linear biases, Ulysses 2 x ring 2", alibi, LAYOUT(HYBRID(2, 2)), TOKENS(64)}},
+    {CI, {"linear biases, TP 2 + SP x ring 2", alibi, LAYOUT(MEGATRON(2), RING(2)), CONTIGUOUS(60)}},
+    {CI,
+     {"linear biases, packed, all-gather 4, attention again", alibi,
+      LAYOUT(GATHER(4), SELECTIVE(SPP_RC_CORE_ATTN), .micro_batch = 2), PACKED(50)}},
+    {CI, {"linear biases, bf16, Ulysses 8", alibi, LAYOUT(ULYSSES(8)), IN_BF16(64)}},
+    {QUICK, {"half a head turned, every second layer, ring 4", neighbours, LAYOUT(RING(4)), TOKENS(64)}},
+    {CI,
+     {"half a head turned, PP 2 x TP 2, recompute", neighbours,
+      LAYOUT(.pp = 2, .tp = 2, .grad_accum = 3, RECOMPUTE), TOKENS(32)}},
+    {QUICK, {"capped scores, ring 4", capped, LAYOUT(RING(4)), TOKENS(64)}},
+    {CI, {"capped scores, Ulysses 4, packed, ZeRO-3", capped, LAYOUT(ULYSSES(4), .zero = 3), PACKED(50)}},
+    {CI, {"capped scores, bf16, all-gather 4", capped, LAYOUT(GATHER(4)), IN_BF16(64)}},
+    {QUICK, {"norms over all of q and k, TP 2 + SP", wide, LAYOUT(MEGATRON(2)), TOKENS(32)}},
+    {CI,
+     {"norms over all of q and k, TP 4 + SP x DP 2, ZeRO-3, recompute", wide,
+      LAYOUT(MEGATRON(4), .dp = 2, .zero = 3, RECOMPUTE), TOKENS(32)}},
+    {CI,
+     {"norms over all of q and k, bf16, TP 2 + SP, attention again", wide,
+      LAYOUT(MEGATRON(2), SELECTIVE(SPP_RC_CORE_ATTN)), IN_BF16(32)}},
     {QUICK, {"biases everywhere, TP 2 + SP", biases, LAYOUT(MEGATRON(2)), TOKENS(32)}},
     {CI, {"biases everywhere, TP 4 x DP 2, ZeRO-2", biases, LAYOUT(.tp = 4, .dp = 2, .zero = 2), TOKENS(32)}},
     {CI, {"biases everywhere, TP 2 x DP 2, ZeRO-3", biases, LAYOUT(.tp = 2, .dp = 2, .zero = 3), TOKENS(32)}},

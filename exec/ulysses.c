@@ -8,23 +8,23 @@
 /* How one tensor is cut: `heads` real heads, each sent to `repeat` peers. */
 struct exchange {
   const struct spp_attention *a;
-  int64_t heads, repeat;
+  int64_t heads, repeat, head_dim;
   int64_t piece_heads; /* a peer's */
   int64_t piece_width; /* elements of one token in a piece */
   int64_t piece_elements;
 };
 
-static struct exchange exchange_of(const struct spp_attention *a, int64_t heads, int64_t repeat) {
-  struct exchange x = {.a = a, .heads = heads, .repeat = repeat};
-  x.piece_heads = heads * repeat / a->cut.ulysses;
-  x.piece_width = x.piece_heads * a->head_dim;
+static struct exchange exchange_of(const struct spp_attention *a, const struct spp_exchanged *e) {
+  struct exchange x = {.a = a, .heads = e->heads, .repeat = e->repeat, .head_dim = e->head_dim};
+  x.piece_heads = e->heads * e->repeat / a->cut.ulysses;
+  x.piece_width = x.piece_heads * e->head_dim;
   x.piece_elements = a->tokens * x.piece_width;
   return x;
 }
 
 /* First element of the heads of `peer` within a token. */
 static int64_t head_offset(const struct exchange *x, int64_t peer) {
-  return peer * x->piece_heads / x->repeat * x->a->head_dim;
+  return peer * x->piece_heads / x->repeat * x->head_dim;
 }
 
 /* Row, inside attention, of token i of sequence s of a peer's piece. */
@@ -44,7 +44,7 @@ static const void *in(const struct exchange *x, const void *data, int64_t i) {
 }
 
 static void cut_heads(const struct exchange *x, const void *data, void *pieces) {
-  int64_t width = x->heads * x->a->head_dim, to = 0;
+  int64_t width = x->heads * x->head_dim, to = 0;
   for (int64_t peer = 0; peer < x->a->cut.ulysses; peer++)
     for (int64_t t = 0; t < x->a->tokens; t++, to += x->piece_width)
       memcpy(at(x, pieces, to), in(x, data, t * width + head_offset(x, peer)), bytes_of(x, x->piece_width));
@@ -52,7 +52,7 @@ static void cut_heads(const struct exchange *x, const void *data, void *pieces) 
 
 /* Inverse of cut_heads; pieces that came from the same head add up. */
 static void join_heads(const struct exchange *x, const struct spp_ops *ops, const void *pieces, void *data) {
-  int64_t width = x->heads * x->a->head_dim, from = 0;
+  int64_t width = x->heads * x->head_dim, from = 0;
   for (int64_t peer = 0; peer < x->a->cut.ulysses; peer++)
     for (int64_t t = 0; t < x->a->tokens; t++, from += x->piece_width) {
       void *to = at(x, data, t * width + head_offset(x, peer));
@@ -94,32 +94,29 @@ static enum spp_status swap(struct spp_rank *rank, const struct exchange *x, str
   return SPP_OK;
 }
 
-/* *data, [tokens][heads], is freed and replaced by [rows][piece_heads] under the name given. */
 enum spp_status spp_ulysses_to_heads(struct spp_rank *rank, const struct spp_attention *a,
-                                     struct spp_label label, int64_t heads, int64_t repeat, const char *name,
-                                     enum spp_part part, void **data) {
-  const struct exchange x = exchange_of(a, heads, repeat);
+                                     struct spp_label label, const struct spp_exchanged *e, void **data) {
+  const struct exchange x = exchange_of(a, e);
   void *pieces, *received;
   SPP_TRY(buffer(rank, &x, &pieces));
   cut_heads(&x, *data, pieces);
   spp_heap_free(&rank->heap, *data);
   SPP_TRY(swap(rank, &x, label, pieces, &received));
-  SPP_TRY(spp_attention_block(rank, a, part, name, x.piece_elements * a->cut.ulysses, data));
+  SPP_TRY(spp_attention_block(rank, a, e->part, e->name, x.piece_elements * a->cut.ulysses, data));
   join_rows(&x, received, *data);
   spp_heap_free(&rank->heap, received);
   return SPP_OK;
 }
 
-/* [rows][piece_heads], which stays, to [tokens][heads] under the name given. */
 enum spp_status spp_ulysses_to_tokens(struct spp_rank *rank, const struct spp_attention *a,
-                                      struct spp_label label, int64_t heads, int64_t repeat, const char *name,
-                                      enum spp_part part, const void *data, void **result) {
-  const struct exchange x = exchange_of(a, heads, repeat);
+                                      struct spp_label label, const struct spp_exchanged *e, const void *data,
+                                      void **result) {
+  const struct exchange x = exchange_of(a, e);
   void *pieces, *received;
   SPP_TRY(buffer(rank, &x, &pieces));
   cut_rows(&x, data, pieces);
   SPP_TRY(swap(rank, &x, label, pieces, &received));
-  SPP_TRY(spp_attention_block(rank, a, part, name, a->tokens * heads * a->head_dim, result));
+  SPP_TRY(spp_attention_block(rank, a, e->part, e->name, a->tokens * e->heads * e->head_dim, result));
   join_heads(&x, rank->kernels->ops, received, *result);
   spp_heap_free(&rank->heap, received);
   return SPP_OK;

@@ -34,6 +34,7 @@ static const struct slot_name layer_slots[] =
         {"qkv_proj.bias", {SPP_SLOT_Q_BIAS, SPP_SLOT_K_BIAS, SPP_SLOT_V_BIAS}},
         {"q_norm", ONE(SPP_SLOT_Q_NORM)},
         {"k_norm", ONE(SPP_SLOT_K_NORM)},
+        {"sinks", ONE(SPP_SLOT_SINKS)},
         {"o_proj", ONE(SPP_SLOT_O)},
         {"o_proj.bias", ONE(SPP_SLOT_O_BIAS)},
         {"gate_proj", ONE(SPP_SLOT_GATE)},
@@ -117,17 +118,13 @@ static struct lack unknown_weight(const struct spp_arch *a) {
 static struct lack unknown_part(const struct spp_arch *a) {
   const char *dense = "use a dense model, or one whose experts have a gate",
              *text = "use the text model of the family",
-             *grouped = "use a model of grouped or single query heads",
-             *predict = "only predict can describe this attention";
+             *grouped = "use a model of grouped or single query heads";
   if (a->mlp != SPP_MLP_GATED && a->experts > 0) return (struct lack){"experts without a gate", dense};
   if (a->attention != SPP_ATTENTION_GQA) return (struct lack){"latent attention", grouped};
-  if (a->qk_norm == SPP_QK_NORM_FULL) return (struct lack){"norms over all of q and k", predict};
-  if (a->attention_sinks) return (struct lack){"attention sinks", predict};
   if (a->vision.kind != SPP_VISION_NONE) return (struct lack){"vision towers", text};
   if (a->experts > 0 && a->routes_input)
     return (struct lack){"routing weights on the input of experts",
                          "use a dense model, or one that weighs what experts give"};
-  if (a->attention_softcap) return (struct lack){"soft-capped attention", predict};
   return unknown_weight(a);
 }
 

@@ -158,5 +158,8 @@ struct spp_ops {
 /* cos and sin [tokens][head_dim/2] of the rotation angles, computed in double. */
 void spp_rope_table(int64_t tokens, int64_t head_dim, const int64_t *positions, double base, float *cos,
                     float *sin);
+/* Column i of tables of `half` columns: angles position * frequency. */
+void spp_rope_column(int64_t tokens, int64_t half, int64_t i, const int64_t *positions, double frequency,
+                     float *cos, float *sin);
 
 #endif

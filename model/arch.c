@@ -164,7 +164,6 @@ static void read_scalars(struct spp_arch_reader *r) {
   a->mlp_bias = spp_arch_read_switch(r, &f->mlp_bias);
   if (!f->qk_norm_key || spp_arch_read_bool(r, spp_json_get(r->text, f->qk_norm_key), false))
     a->qk_norm = f->qk_norm;
-  spp_arch_read_rope(r);
   spp_arch_read_block(r);
   a->learned_positions = f->learned_positions ? a->max_positions : 0;
   a->mtp_layers = spp_arch_read_i64(r, spp_json_get(r->text, "num_nextn_predict_layers"), 0, 64, 0);
@@ -230,6 +229,7 @@ static void parse_document(struct spp_arch_reader *r, const char *where) {
   if (r->status == SPP_OK) read_scalars(r);
   if (r->status == SPP_OK && r->family->adjust) r->family->adjust(r);
   check_heads(r);
+  if (r->status == SPP_OK) spp_arch_read_positions(r);
   if (r->status == SPP_OK) spp_arch_read_layers(r);
   if (r->status == SPP_OK) spp_arch_read_vision(r);
   if (r->status == SPP_OK) note_quantisation(r);

@@ -82,6 +82,14 @@ struct spp_layer_kind {
   struct spp_weight weights[SPP_MAX_LAYER_WEIGHTS];
 };
 
+/* How rotary frequencies are stretched beyond the lengths a model began with (transformers
+ * modeling_rope_utils.py): by one factor, or the slower the more (Llama 3.1). Others are not applied. */
+enum spp_rope_stretch { SPP_ROPE_AS_IS, SPP_ROPE_LINEAR, SPP_ROPE_LLAMA3 };
+struct spp_rope_scaling {
+  enum spp_rope_stretch kind;
+  double factor, low, high, original; /* low and high: turns in `original` positions */
+};
+
 struct spp_vision {
   enum spp_vision_kind kind;
   int64_t depth, hidden, ffn, heads, out_hidden;
@@ -107,7 +115,13 @@ struct spp_arch {
       v_head_dim; /* MLA; q_lora_rank 0 = plain q_proj */
   bool qkv_bias, o_bias, mlp_bias, attention_sinks;
   enum spp_qk_norm qk_norm;
-  double rope_theta; /* base of the rotary frequencies */
+  int64_t rotary_dim;       /* elements of each head that turn with their position, in layers where any does */
+  bool rotary_neighbours;   /* in pairs (2i, 2i + 1), not of two halves */
+  double rope_theta;        /* base of the rotary frequencies */
+  double rope_local_theta;  /* that of layers with a window (Gemma 3); 0: the same */
+  struct spp_rope_scaling rope_scaling;
+  double alibi;             /* factor on the slopes of linear biases; 0: none */
+  double attention_scale;   /* factor on the product of q and k */
   enum spp_norm_kind norm;
   double norm_eps;
   int norms_per_layer; /* norms of width hidden in one layer: 2, 4 (Gemma 2/3), 1 (parallel attention) */
@@ -119,7 +133,7 @@ struct spp_arch {
   unsigned keeps;            /* SPP_KEEPS_* */
   int64_t learned_positions; /* rows of a learned position table, 0 = none */
   int64_t first_position;    /* row of the table that the first token of a text reads (OPT: 2) */
-  bool attention_softcap;
+  double attention_softcap; /* 0: none */
   double logit_softcap; /* 0: none */
   /* Factors: on the embedding, on what attention and MLP add to the stream, on the logits. */
   double embedding_scale, residual_scale, logit_scale;
@@ -139,6 +153,7 @@ struct spp_arch {
   int kind_count;
   struct spp_layer_kind kinds[SPP_MAX_LAYER_KINDS];
   uint8_t kind_of_layer[SPP_MAX_LAYERS];
+  bool layer_rotates[SPP_MAX_LAYERS];
   int outer_weight_count; /* embedding, positions, final norm, head, vision tower (one row per part) */
   struct spp_weight outer_weights[SPP_MAX_LAYER_WEIGHTS];
 
@@ -166,6 +181,9 @@ static inline int64_t spp_arch_o_width(const struct spp_arch *a) { /* attention 
 static inline int64_t spp_arch_kv_heads(const struct spp_arch *a) {
   return a->attention == SPP_ATTENTION_MLA ? a->heads : a->kv_heads;
 }
+
+/* Frequency of pair i of the rotary_dim / 2; local: of layers with a window. */
+double spp_arch_rope_frequency(const struct spp_arch *arch, bool local, int64_t i);
 
 /* Load a model: `name` is a config.json, a directory holding one, or a name or alias known in
  * config_dir/models and config_dir/aliases.json (case-insensitive). The arch lives in `arena`.

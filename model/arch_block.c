@@ -65,7 +65,7 @@ void spp_arch_read_block(struct spp_arch_reader *r) {
   read_activation(r);
   a->norm_offset = r->family->norm_offset;
   a->logit_softcap = read_real(r, "final_logit_softcapping", 0, 0);
-  a->attention_softcap = read_real(r, "attn_logit_softcapping", 0, 0) > 0;
+  a->attention_softcap = read_real(r, "attn_logit_softcapping", 0, 0);
   double usual = r->family->scaled_embedding ? sqrt((double)a->hidden) : 1;
   a->embedding_scale = read_real(r, "embedding_multiplier", 0, usual);
   a->residual_scale = read_real(r, "residual_multiplier", 0, 1);

@@ -175,6 +175,7 @@ void spp_arch_read_layers(struct spp_arch_reader *r) {
   for (int layer = 0; r->status == SPP_OK && layer < a->layers; layer++) {
     struct spp_layer_kind wanted = {.moe = a->experts > 0 && layer_has_experts(&experts, layer)};
     wanted.window_tokens = layer_window(r, &window, layer, &wanted.window_chunked);
+    a->layer_rotates[layer] = spp_arch_layer_rotates(r, layer, wanted.window_tokens);
     /* A window no sequence can leave is full attention. */
     if (wanted.window_tokens == 0 || (a->max_positions > 0 && wanted.window_tokens >= a->max_positions))
       wanted.window_tokens = 0, wanted.window_chunked = false;

@@ -100,8 +100,11 @@ void spp_arch_refuse(struct spp_arch_reader *reader, struct spp_json v, const ch
 /* Something assumed, to be shown as a warning. */
 void spp_arch_note(struct spp_arch *arch, const char *fmt, ...) SPP_PRINTF(2, 3);
 
-/* model/arch_rope.c: how positions enter attention. */
-void spp_arch_read_rope(struct spp_arch_reader *reader);
+/* model/arch_positions.c: how positions enter attention, and the factor on its scores. After all else about heads.
+ */
+void spp_arch_read_positions(struct spp_arch_reader *reader);
+/* Does this layer turn q and k, its window being this (0: none)? */
+bool spp_arch_layer_rotates(struct spp_arch_reader *reader, int layer, int64_t window_tokens);
 /* model/arch_block.c: activation and factors of the layers and of what stands outside. */
 void spp_arch_read_block(struct spp_arch_reader *reader);
 /* model/arch_layers.c: experts and windows; which layers are of which kind. */

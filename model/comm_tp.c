@@ -141,10 +141,24 @@ void spp_comm_emit_norm_gradients(const struct spp_comm_context *c) {
     emit_norm_sum(c, elements, SPP_PER_STEP, SPP_PASS_STEP, 1);
 }
 
+/* A norm over all of q or k has one sum a token, over the ranks of its heads, and one in backward
+ * (exec/wide_norm.c; other frameworks are not known to train such a norm cut). */
+static void emit_wide_norms(const struct spp_comm_context *c, struct spp_pass_counts n) {
+  if (c->job->arch->qk_norm != SPP_QK_NORM_FULL || c->job->framework->sharding != SPP_SHARDING_UNITS) return;
+  static const char *const what[] = {"q norm statistics", "k norm statistics"};
+  for (int i = 0; i < 2; i++) {
+    struct spp_comm_op op =
+        tp_op(c, SPP_ALL_REDUCE, what[i], spp_sat_mul(c->g->tokens, (int64_t)sizeof(float)), SPP_PER_LAYER);
+    op.overlap = SPP_OVERLAP_NONE;
+    spp_comm_emit_passes(c, op, n);
+  }
+}
+
 void spp_comm_emit_tensor_parallel(const struct spp_comm_context *c) {
   if (c->g->tp == 1) return;
   int64_t forward = 0, backward = 0;
   struct spp_pass_counts attention = spp_comm_layer_counts(c, c->layers, c->full_layers, 0);
+  emit_wide_norms(c, attention);
   emit_pair(c, "attention input", "attention projection", attention, &forward, &backward);
   /* A MoE layer with sequence parallelism dispatches its own shard of the tokens: no pair around the experts.
    */

@@ -18,14 +18,13 @@ static void add_inputs(const struct spp_memory_stage *s, struct spp_memory_sum *
   const struct spp_memory_view *v = s->view;
   const struct spp_geometry *g = v->g;
   const struct spp_arch *a = v->job->arch;
-  bool mla = a->attention == SPP_ATTENTION_MLA;
   spp_memory_add(sum, &ids, whole_pass, SPP_DTYPE_INT64, g->tokens, 1, 3);
   /* transformers repeats the angles of half a head; kernels that know read them once. */
   bool once = v->job->framework->sharding == SPP_SHARDING_UNITS;
-  int64_t halves = once ? 1 : 2;
-  if (a->learned_positions == 0)
-    spp_memory_add(sum, &rotary, whole_pass, once ? SPP_DTYPE_FP32 : v->act, g->tokens,
-                   mla ? a->qk_rope_dim : a->head_dim, halves);
+  int64_t halves = once ? 1 : 2, tables = a->rope_local_theta > 0 ? 2 : 1;
+  if (a->rotary_dim > 0)
+    spp_memory_add(sum, &rotary, whole_pass, once ? SPP_DTYPE_FP32 : v->act, g->tokens, a->rotary_dim,
+                   halves * tables);
   if (v->job->attention == SPP_ATTN_EAGER)
     spp_memory_add(sum, &mask, whole_pass, v->act, spp_sat_mul(g->sequences, g->padded_tokens),
                    g->padded_tokens, 1);

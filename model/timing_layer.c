@@ -156,7 +156,7 @@ static void add_memory_kernels(const struct spp_timing_context *c, const struct 
   add_op(c, t, &norm_ops[k], norm, stream, (double)a->norms_per_layer);
   add_op(c, t, &residual_ops, SPP_MEMORY_STREAM, stream, 2);
   if (a->qk_norm != SPP_QK_NORM_NONE) add_op(c, t, &norm_ops[k], norm, qk, 1);
-  if (a->learned_positions == 0) add_op(c, t, &rope_ops[k], rope, qk, 1);
+  if (a->rotary_dim > 0) add_op(c, t, &rope_ops[k], rope, qk, 1);
   add_mlp_kernels(c, kind, t);
   if (g->su > 1) {
     const struct op_bytes copies = {ULYSSES_COPY_BYTES, ULYSSES_COPY_BYTES, 8};

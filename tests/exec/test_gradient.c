@@ -32,6 +32,24 @@ static const struct gradient_case {
      "{\"model_type\":\"llama\"," SHAPE "\"attention_bias\":true,\"mlp_bias\":true,"
      "\"tie_word_embeddings\":false}",
      NULL, 0},
+    {"a quarter of the head turned, layers without",
+     "{\"model_type\":\"smollm3\"," SHAPE "\"partial_rotary_factor\":0.25,\"no_rope_layer_interval\":2,"
+     "\"tie_word_embeddings\":false}",
+     NULL, 0},
+    {"half of the head turned in neighbours",
+     "{\"model_type\":\"glm\"," SHAPE "\"tie_word_embeddings\":false}", documents, 4},
+    {"linear biases of positions", "{\"model_type\":\"baichuan\"," SHAPE "\"tie_word_embeddings\":false}",
+     documents, 4},
+    {"capped scores, another factor, other angles in windows",
+     "{\"model_type\":\"llama\"," SHAPE "\"attn_logit_softcapping\":1.5,\"attention_multiplier\":0.9,"
+     "\"rope_local_base_freq\":50.0,\"sliding_window\":5,\"layer_types\":[\"sliding_attention\",\"full_"
+     "attention\"],"
+     "\"tie_word_embeddings\":false}",
+     NULL, 0},
+    {"norms over all of q and k",
+     "{\"model_type\":\"olmoe\"," SHAPE
+     "\"num_experts\":4,\"num_experts_per_tok\":2,\"tie_word_embeddings\":false}",
+     NULL, 0},
     {"a router of sigmoids",
      "{\"model_type\":\"glm4_moe\"," SHAPE "\"moe_intermediate_size\":24,\"n_routed_experts\":4,"
      "\"num_experts_per_tok\":2,\"n_shared_experts\":1,\"tie_word_embeddings\":false}",
