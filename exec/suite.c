@@ -100,8 +100,8 @@ static const char bare[] =
   "\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":96,\"tie_word_embeddings\":false,"
 static const char alibi[] = "{\"model_type\":\"baichuan\"," ATTENTION "\"model_max_length\":4096}";
 static const char neighbours[] =
-    "{\"model_type\":\"llama4_text\"," ATTENTION "\"partial_rotary_factor\":0.5,\"no_rope_layer_interval\":2,"
-    "\"num_local_experts\":4,\"num_experts_per_tok\":1,\"moe_layers\":[9],\"attention_chunk_size\":20}";
+    "{\"model_type\":\"cohere2\"," ATTENTION "\"partial_rotary_factor\":0.5,\"sliding_window\":20,"
+    "\"sliding_window_pattern\":2}";
 static const char capped[] =
     "{\"model_type\":\"llama\"," ATTENTION "\"attn_logit_softcapping\":2.0,\"attention_multiplier\":0.4,"
     "\"rope_local_base_freq\":100.0,\"sliding_window\":11,\"layer_types\":[\"sliding_attention\","

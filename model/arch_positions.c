@@ -20,23 +20,26 @@ static const struct position_rule {
   double part; /* of the head, where the config does not say */
   bool neighbours;
   enum pattern pattern;
+  double local_theta; /* base of angles in layers with a window, where the config does not say; 0: the same */
 } rules[] = {
-    {"chatglm", 0.5, true, EVERY_LAYER},     {"cohere", 1, true, EVERY_LAYER},
-    {"cohere2", 1, true, WINDOWED_LAYERS},   {"deepseek_v2", 1, true, EVERY_LAYER},
-    {"deepseek_v3", 1, true, EVERY_LAYER},   {"ernie4_5", 1, true, EVERY_LAYER},
-    {"exaone4", 1, false, WINDOWED_LAYERS},  {"glm", 0.5, true, EVERY_LAYER},
-    {"glm4", 0.5, true, EVERY_LAYER},        {"glm4_moe", 0.5, false, EVERY_LAYER},
-    {"glm4_moe_lite", 1, true, EVERY_LAYER}, {"gpt2", 0, false, EVERY_LAYER},
-    {"gpt_bigcode", 0, false, EVERY_LAYER},  {"gpt_neox", 0.25, false, EVERY_LAYER},
-    {"gptj", 1, true, EVERY_LAYER},          {"kimi_k2", 1, true, EVERY_LAYER},
-    {"llama4", 1, true, LISTED_LAYERS},      {"llama4_text", 1, true, LISTED_LAYERS},
-    {"mpt", 0, false, EVERY_LAYER},          {"nemotron", 0.5, false, EVERY_LAYER},
-    {"opt", 0, false, EVERY_LAYER},          {"phi", 0.5, false, EVERY_LAYER},
-    {"smollm3", 1, false, LISTED_LAYERS},    {"stablelm", 0.25, false, EVERY_LAYER},
+    {"chatglm", 0.5, true, EVERY_LAYER, 0},     {"cohere", 1, true, EVERY_LAYER, 0},
+    {"cohere2", 1, true, WINDOWED_LAYERS, 0},   {"deepseek_v2", 1, true, EVERY_LAYER, 0},
+    {"deepseek_v3", 1, true, EVERY_LAYER, 0},   {"ernie4_5", 1, true, EVERY_LAYER, 0},
+    {"exaone4", 1, false, WINDOWED_LAYERS, 0},  {"glm", 0.5, true, EVERY_LAYER, 0},
+    {"glm4", 0.5, true, EVERY_LAYER, 0},        {"glm4_moe", 0.5, false, EVERY_LAYER, 0},
+    {"glm4_moe_lite", 1, true, EVERY_LAYER, 0}, {"gpt2", 0, false, EVERY_LAYER, 0},
+    {"gpt_bigcode", 0, false, EVERY_LAYER, 0},  {"gpt_neox", 0.25, false, EVERY_LAYER, 0},
+    {"gemma3", 1, false, EVERY_LAYER, 10000},   {"gemma3_text", 1, false, EVERY_LAYER, 10000},
+    {"gptj", 1, true, EVERY_LAYER, 0},          {"kimi_k2", 1, true, EVERY_LAYER, 0},
+    {"llama4", 1, true, LISTED_LAYERS, 0},      {"llama4_text", 1, true, LISTED_LAYERS, 0},
+    {"mpt", 0, false, EVERY_LAYER, 0},          {"nemotron", 0.5, false, EVERY_LAYER, 0},
+    {"olmo3", 1, false, EVERY_LAYER, 500000},   {"opt", 0, false, EVERY_LAYER, 0},
+    {"phi", 0.5, false, EVERY_LAYER, 0},        {"smollm3", 1, false, LISTED_LAYERS, 0},
+    {"stablelm", 0.25, false, EVERY_LAYER, 0},
 };
 
 static const struct position_rule *rule_of(const struct spp_arch_reader *r) {
-  static const struct position_rule plain = {"", 1, false, EVERY_LAYER};
+  static const struct position_rule plain = {"", 1, false, EVERY_LAYER, 0};
   for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
     if (strcmp(rules[i].model_type, r->family->model_type) == 0) return &rules[i];
   return &plain;
@@ -131,7 +134,7 @@ void spp_arch_read_positions(struct spp_arch_reader *r) {
   a->attention_scale = read_scale(r);
   a->alibi = read_alibi(r);
   a->rope_theta = read_theta(r);
-  a->rope_local_theta = read_rope(r, "rope_local_base_freq", 1e15, 0);
+  a->rope_local_theta = read_rope(r, "rope_local_base_freq", 1e15, rule->local_theta);
   a->rotary_neighbours = rule->neighbours;
   read_scaling(r);
   if (a->alibi > 0 || a->learned_positions > 0 || rule->part == 0) return;

@@ -10,7 +10,7 @@ weight moved in three steps of torch.optim.AdamW.
 
 A record is the config.json of the small model with one member more, "numerics"; its rows are name, elements, norm and two sums
 of the gradient, norm and sum of the movement. It was made with torch 2.15.0 and
-transformers 5.24.0, attention "eager".
+transformers 5.24.0, attention "eager" but where a case says otherwise.
 
 From our rows to theirs (model/arch_weights.c lists ours; `rows_of` below says which parameter each is):
 
@@ -150,7 +150,8 @@ NAMES = {
     "phi": dict(LLAMA, norm="model.final_layernorm.weight", norms=["input_layernorm"], o="self_attn.dense", up="mlp.fc1",
                 down="mlp.fc2"),
     "joined": dict(LLAMA, joins_qkv=True),
-    "granitemoe": dict(LLAMA, router="block_sparse_moe.router.weight", experts="block_sparse_moe.experts."),
+    "granitemoe": dict(LLAMA, router="block_sparse_moe.router.weight", experts="block_sparse_moe.experts.",
+                       joined_experts=True),
     "starcoder2": dict(LLAMA, up="mlp.c_fc", down="mlp.c_proj"),
     "cohere": dict(LLAMA, norms=["input_layernorm"]),
     "gemma2": GEMMA2, "gemma3_text": GEMMA2,
@@ -283,6 +284,10 @@ class Builder:
         gate_up, down = at_experts + "gate_up_proj", at_experts + "down_proj"
         if n.get("turned_experts"):
             self.turned_experts(gate_up, down, n.get("interleaved_experts", False))
+        elif n.get("joined_experts"):
+            copies, ffn2, hidden = self.parameters[gate_up].shape
+            self.add("gate_up_proj", matrix(ffn2, hidden, copies), whole(gate_up))
+            self.add("down_proj", matrix(hidden, ffn2 // 2, copies), whole(down))
         else:
             copies, ffn2, hidden = self.parameters[gate_up].shape
             ffn = ffn2 // 2
@@ -420,7 +425,7 @@ def record(case):
     given = dict({k: v for k, v in config.items() if k != "model_type"}, **case["extra"])
     made = AutoConfig.for_model(case["of"] or config["model_type"], **given)
     torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(made, attn_implementation="eager", experts_implementation="eager").double().eval()
+    model = AutoModelForCausalLM.from_config(made, attn_implementation=case.get("attention", "eager"), experts_implementation="eager").double().eval()
     layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in config)
     vocab = config["vocab_size"]
     placed = Placed(model, rows_of(model, NAMES[case["names"]], layers), NORM_OFFSET.get(config["model_type"], 0))
@@ -455,10 +460,11 @@ def text_of(document):
     return f'{{\n{head}  "numerics": {{\n{body}    "rows": [\n{rows}]\n  }}\n}}\n'
 
 
-def case(model_type, names="llama", batch=PACKED, of=None, extra=None, **config):
+def case(model_type, names="llama", batch=PACKED, of=None, extra=None, attention="eager", **config):
     """`of`: the class's model type where it is not the config's own; `extra`: for the class alone."""
     extra = dict({"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}, **(extra or {}))
-    return {"config": {"model_type": model_type, **config}, "names": names, "batch": batch, "of": of, "extra": extra}
+    return {"config": {"model_type": model_type, **config}, "names": names, "batch": batch, "of": of, "extra": extra,
+            "attention": attention}
 
 
 EXPERTS = {"moe_intermediate_size": 24, "num_experts_per_tok": 2}
@@ -537,8 +543,9 @@ CASES = {
                       layer_norm_epsilon=1e-5, multi_query=True, parallel_attn=True, bias=False, alibi=False),
     "falcon-40b": case("falcon", names="falcon-40b", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2,
                        vocab_size=72, layer_norm_epsilon=1e-5, new_decoder_architecture=True, bias=False, alibi=False),
-    "falcon-rw": case("falcon", names="falcon-rw", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=72,
-                      layer_norm_epsilon=1e-5, multi_query=False, parallel_attn=False, bias=True, alibi=True),
+    # The eager attention of Falcon adds the linear biases twice: they are in its mask too.
+    "falcon-rw": case("falcon", names="falcon-rw", attention="sdpa", hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                      vocab_size=72, layer_norm_epsilon=1e-5, multi_query=False, parallel_attn=False, bias=True, alibi=True),
     "phi": case("phi", names="phi", **WIDE, **ROPE, **UNTIED, **LN, partial_rotary_factor=0.5, hidden_act="gelu_new"),
     "stablelm": case("stablelm", **WIDE, **ROPE, **UNTIED, **LN, partial_rotary_factor=0.25, use_qkv_bias=True),
     "starcoder2": case("starcoder2", names="starcoder2", **WIDE, **ROPE, **TIED, norm_epsilon=1e-5, sliding_window=5,
