@@ -109,6 +109,9 @@ static const char capped[] =
 static const char wide[] =
     "{\"model_type\":\"olmoe\"," ATTENTION "\"num_experts\":4,\"num_experts_per_tok\":2}";
 
+static const char sinks[] = "{\"model_type\":\"gpt_oss\"," ATTENTION
+                            "\"sliding_window\":20,\"num_local_experts\":4,\"num_experts_per_tok\":2}";
+
 static const char *const names[SPP_SUITE_COUNT] = {"quick", "ci", "full", "time"};
 const char *spp_suite_name(enum spp_suite suite) {
   return (int)suite >= 0 && suite < SPP_SUITE_COUNT ? names[suite] : NULL;
@@ -364,6 +367,14 @@ static const struct {
     {CI,
      {"norms over all of q and k, bf16, TP 2 + SP, attention again", wide,
       LAYOUT(MEGATRON(2), SELECTIVE(SPP_RC_CORE_ATTN)), IN_BF16(32)}},
+    {QUICK, {"sinks, ring 4", sinks, LAYOUT(RING(4)), TOKENS(64)}},
+    {CI,
+     {"sinks, Ulysses 2 x ring 2, ZeRO-3, recompute", sinks, LAYOUT(HYBRID(2, 2), .zero = 3, RECOMPUTE),
+      TOKENS(64)}},
+    {CI, {"sinks, TP 2 + SP x all-gather 2", sinks, LAYOUT(MEGATRON(2), GATHER(2)), TOKENS(64)}},
+    {CI,
+     {"sinks, bf16, Ulysses 8, attention again", sinks, LAYOUT(ULYSSES(8), SELECTIVE(SPP_RC_CORE_ATTN)),
+      IN_BF16(64)}},
     {QUICK, {"biases everywhere, TP 2 + SP", biases, LAYOUT(MEGATRON(2)), TOKENS(32)}},
     {CI, {"biases everywhere, TP 4 x DP 2, ZeRO-2", biases, LAYOUT(.tp = 4, .dp = 2, .zero = 2), TOKENS(32)}},
     {CI, {"biases everywhere, TP 2 x DP 2, ZeRO-3", biases, LAYOUT(.tp = 2, .dp = 2, .zero = 3), TOKENS(32)}},

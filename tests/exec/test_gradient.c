@@ -50,6 +50,11 @@ static const struct gradient_case {
      "{\"model_type\":\"olmoe\"," SHAPE
      "\"num_experts\":4,\"num_experts_per_tok\":2,\"tie_word_embeddings\":false}",
      NULL, 0},
+    {"sinks",
+     "{\"model_type\":\"gpt_oss\"," SHAPE
+     "\"sliding_window\":5,\"num_local_experts\":4,\"num_experts_per_tok\":2,"
+     "\"tie_word_embeddings\":false}",
+     NULL, 0},
     {"a router of sigmoids",
      "{\"model_type\":\"glm4_moe\"," SHAPE "\"moe_intermediate_size\":24,\"n_routed_experts\":4,"
      "\"num_experts_per_tok\":2,\"n_shared_experts\":1,\"tie_word_embeddings\":false}",

@@ -14,17 +14,12 @@ static const char *const scale =
 static const struct {
   const char *name, *reason;
 } refused[] = {
-    {"command-r-plus", "norms over all of q and k"},
+    {"command-r-plus", "layer norms of q and k"},
     {"deepseek-v", "latent attention"},
-    {"gemma2", "soft-capped attention"},
     {"glm-4.7-flash", "latent attention"},
-    {"gpt-oss", "attention sinks"},
     {"kimi-k2", "latent attention"},
     {"llama4", "vision towers"},
-    {"minimax-m2", "norms over all of q and k"},
     {"moonlight", "latent attention"},
-    {"olmo2", "norms over all of q and k"},
-    {"olmoe", "norms over all of q and k"},
     {"qwen2-vl", "vision towers"},
     {"qwen2.5-vl", "vision towers"},
     {"qwen3-vl", "vision towers"},
