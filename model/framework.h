@@ -50,6 +50,7 @@ enum spp_loss_path {
   SPP_LOSS_CHUNKED_HEAD,   /* torchtitan: head, loss and their backward chunk by chunk, gradients summed in fp32 */
   SPP_LOSS_CHUNKED_HEAD_EAGER, /* the same, its cross entropy not compiled */
   SPP_LOSS_VOCAB_COMPILED, /* Megatron's fused cross entropy: vocab-parallel, its steps compiled */
+  SPP_LOSS_CHUNKS_16BIT, /* torchtune: a list of 16-bit chunks of logits, compiled cross entropy chunk by chunk */
   SPP_LOSS_PATH_COUNT
 };
 enum spp_loss_choice { SPP_LOSS_CHOICE_FULL, SPP_LOSS_CHOICE_CHUNKED, SPP_LOSS_CHOICE_FUSED, SPP_LOSS_CHOICE_VOCAB, SPP_LOSS_CHOICE_COUNT };
@@ -213,6 +214,7 @@ struct spp_framework {
   bool own_layers;            /* layers are the framework's own: what transformers' families keep does not apply */
   bool joined_qkv;            /* q, k, v are one product and v a view of it */
   bool quantises_head;        /* the head is quantised too, and unpacked whole for the logits */
+  bool shards_scales;         /* scales are part of a quantised parameter and sharded with it */
   bool quantises_half;        /* quantised from fp16: in bf16 an unpacked weight is made twice */
   bool quantised_keeps_input; /* a quantised product saves its input though the weight is frozen */
 
@@ -228,6 +230,7 @@ struct spp_framework {
   bool placeholder_grads;  /* fused accumulation of weight gradients hands autograd an unused 16-bit gradient per shape */
   int64_t workspace_bytes; /* matrix product workspaces inside the allocator */
   bool grads_reuse_weights; /* stage 3 without accumulation: gradients take the place of the 16-bit weights (Gemini) */
+  bool steps_in_backward; /* each gradient is used up by the optimizer and freed as soon as it is complete */
   bool joins_buckets;     /* gradients are copied into the reduce buckets: bucket_copies of them are on their way at once */
   bool norm_copies_grads; /* the norm is taken of fp32 copies of all gradients that are reduced by then */
   bool optimizer_foreach; /* torch foreach AdamW: extra fp32 lists at the step */
@@ -288,7 +291,7 @@ struct spp_framework {
   struct spp_framework_source sources[SPP_MAX_SOURCES];
 };
 
-enum { SPP_MAX_FRAMEWORKS = 32 }; /* looked at in one search */
+enum { SPP_MAX_FRAMEWORKS = 48 }; /* looked at in one search */
 
 /* `name` is a name in config_dir/frameworks or the path of the user's own file (it has a '/' or ends in ".json"), which may
  * start from a shipped one by "extends". Every numeric field must have a source. The framework lives in `arena`.

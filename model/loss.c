@@ -41,7 +41,7 @@ static const struct spp_tensor chunk_work =
 
 enum element { ACT, FP32 };
 enum extent { TOKENS_VOCAB, CHUNK_VOCAB, TOKENS_HIDDEN, VOCAB_HIDDEN };
-enum condition { ALWAYS, HEAD_TRAINED, HEAD_SHARDED, REFERENCED, NOT_REFERENCED };
+enum condition { ALWAYS, HEAD_TRAINED, HEAD_FROZEN, HEAD_SHARDED, REFERENCED, NOT_REFERENCED };
 struct loss_row {
   enum spp_loss_path path;
   const struct spp_tensor *tensor;
@@ -68,9 +68,13 @@ struct loss_row {
  * chunks take the place of their log-softmax; CHUNKED_HEAD pytorch/torchtitan 0.3.0 components/loss.py
  * ChunkedLossWrapper, GradAccumulator: the head's gradient is summed whole in the reduce type until the last
  * chunk (torch _fsdp_param.py to_accumulated_grad_if_needed); compiled cross entropy, or operator by operator
- * with the 16-bit logits referenced by the loop. A freed block stays with the allocator, and
- * the 16-bit logits' block is too small for any fp32 one: it counts as reserved. Resident-set peaks of the
- * first two were measured on a CPU: 12.00 and 6.01 bytes per logit. */
+ * with the 16-bit logits referenced by the loop; CHUNKS_16BIT torchtune 0.3.1
+ * modules/loss/ce_chunked_output_loss.py, recipes (the list is deleted before backward): compiled chunks keep
+ * their 16-bit logits; autograd runs later nodes first, so that all chunks have their gradients, in place of
+ * the logits, before the first product of the head, whose gradient is summed over chunks (torch
+ * csrc/autograd/engine.cpp, input_buffer.cpp accumulate). A freed block stays with the allocator, and the
+ * 16-bit logits' block is too small for any fp32 one: it counts as reserved. Resident-set peaks of the first
+ * two were measured on a CPU: 12.00 and 6.01 bytes per logit. */
 static const struct loss_row rows[] = {
     {SPP_LOSS_HF_FULL, &log_softmax, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_HF_FULL, &nll_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
@@ -125,6 +129,10 @@ static const struct loss_row rows[] = {
     {SPP_LOSS_CHUNKED_HEAD_EAGER, &chunk_block, ACT, CHUNK_VOCAB, 1, ALWAYS},
     {SPP_LOSS_CHUNKED_HEAD_EAGER, &head_sum, FP32, VOCAB_HIDDEN, 1, HEAD_SHARDED},
     {SPP_LOSS_IN_PLACE, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_CHUNKS_16BIT, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_CHUNKS_16BIT, &chunk_logits, ACT, CHUNK_VOCAB, 1, HEAD_FROZEN},
+    {SPP_LOSS_CHUNKS_16BIT, &head_gradient, ACT, VOCAB_HIDDEN, 1, HEAD_TRAINED},
+    {SPP_LOSS_CHUNKS_16BIT, &head_temporary, ACT, VOCAB_HIDDEN, 1, HEAD_TRAINED},
 };
 
 /* Whole logits exist, and with them their gradient when the head's backward runs. */
@@ -157,9 +165,12 @@ static int64_t chunk_tokens(const struct spp_job *job, enum spp_loss_path path, 
   case SPP_LOSS_FUSED_LINEAR: return spp_liger_chunk_tokens(tokens, vocab, job->arch->hidden);
   case SPP_LOSS_CHUNKED_HEAD:
   case SPP_LOSS_CHUNKED_HEAD_EAGER:
+  case SPP_LOSS_CHUNKS_16BIT:
   case SPP_LOSS_TILED: return spp_ceil_div(tokens, spp_max64(1, f->loss_shards));
-  case SPP_LOSS_SP_CHUNKED:
   case SPP_LOSS_CHUNKS_KEPT:
+    if (asked <= 0 && f->loss_shards > 0) return spp_ceil_div(tokens, f->loss_shards);
+    return asked > 0 ? spp_min64(asked, tokens) : tokens;
+  case SPP_LOSS_SP_CHUNKED:
   case SPP_LOSS_CHUNKED: return asked > 0 ? spp_min64(asked, tokens) : tokens;
   default: return 0;
   }
@@ -186,6 +197,7 @@ struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct sp
 
 static bool holds(const struct spp_loss_view *v, enum condition condition) {
   if (condition == HEAD_TRAINED) return v->head_trained;
+  if (condition == HEAD_FROZEN) return !v->head_trained;
   if (condition == HEAD_SHARDED) return v->head_trained && v->head_sharded;
   if (condition == REFERENCED) return v->keeps_reference;
   if (condition == NOT_REFERENCED) return !v->keeps_reference;

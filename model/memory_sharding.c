@@ -154,7 +154,7 @@ static void add_fsdp_gradients(const struct spp_memory_stage *s, const struct sp
   if (whole)
     spp_memory_add(sum, &whole_grads, forward | loss | SPP_LIVE_BACKWARD, wire(reduce_bytes),
                    spp_sat_add(s->states.trainable, s->states.trainable_expert), 1, 1);
-  if (!v->grads_persist)
+  if (!v->grads_persist && !spp_memory_gradients_away(v))
     spp_memory_add(sum, &grads_pool, forward | loss, wire(r->grad_bytes),
                    spp_memory_share(v->g, r->shard_grads, s->states.trainable, s->states.trainable_expert), 1,
                    1);

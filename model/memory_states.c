@@ -3,7 +3,8 @@
 #define ROW(id, text, part, reason) static const struct spp_tensor id = {text, part, reason}
 ROW(weights, "weights", SPP_PART_WEIGHTS, "trained parameters as the framework stores them");
 ROW(frozen, "frozen weights", SPP_PART_WEIGHTS, "base model without gradients");
-ROW(scales, "scales of quantised weights", SPP_PART_WEIGHTS, "whole on every rank: no parameters");
+ROW(scales, "scales of quantised weights", SPP_PART_WEIGHTS,
+    "whole on every rank unless they are part of a parameter");
 ROW(weights_low, "8-bit weight copies", SPP_PART_WEIGHTS, "FP8 training keeps 16-bit weights beside them");
 ROW(weights_cast, "16-bit weight copies", SPP_PART_WEIGHTS, "autocast cache, until the forward region ends");
 ROW(reference, "reference model", SPP_PART_WEIGHTS,
@@ -88,7 +89,9 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
     add_elements(v, sum, &weights, SPP_LIVE_ALWAYS, weight_bytes, trained);
     spp_memory_add_bytes(sum, &frozen, SPP_LIVE_ALWAYS, frozen_bytes);
   }
-  spp_memory_add_bytes(sum, &scales, SPP_LIVE_ALWAYS, c->scale_bytes);
+  bool cut = sharded && job->framework->shards_scales;
+  if (!(cut && away))
+    spp_memory_add_bytes(sum, &scales, SPP_LIVE_ALWAYS, spp_memory_share(v->g, cut, c->scale_bytes, 0));
   if (scaled_weights(job) && job->framework->sharding == SPP_SHARDING_MEGATRON)
     spp_memory_add(sum, &weights_low, not_load, SPP_DTYPE_FP8, c->linear, 1, low_copies(job));
   if (v->trains && r->weight_bytes == 4 && v->act != SPP_DTYPE_FP32 &&
@@ -115,10 +118,29 @@ static void add_reference(const struct spp_memory_stage *s, const struct spp_sta
   spp_memory_add(sum, &reference, SPP_LIVE_ALWAYS, v->act, elements, 1, 1);
 }
 
+/* A gradient is freed once its parameter has been stepped (pytorch/torchtune training/memory.py
+ * register_optim_in_bwd_hooks): one layer's at a time, the head's before the layers'; tied to the embedding
+ * it is complete at the end only. */
+static void add_passing_gradients(const struct spp_memory_stage *s, const struct spp_states *r,
+                                  struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  unsigned until =
+      SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD) | (v->job->arch->tied ? (unsigned)SPP_LIVE_BACKWARD : 0u);
+  int64_t unit = spp_memory_share(v->g, r->shard_grads, s->unit.trainable, s->unit.trainable_expert);
+  add_elements(v, sum, &gradients, SPP_LIVE_BACKWARD, r->grad_bytes, unit);
+  if (s->stage->last)
+    add_elements(v, sum, &head_grads, until, r->grad_bytes,
+                 spp_memory_share(v->g, r->shard_grads, spp_memory_head(v)->trainable, 0));
+}
+
 static void add_gradients(const struct spp_memory_stage *s, const struct spp_states *r,
                           struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   if (spp_memory_gradients_away(v)) return;
+  if (v->job->framework->steps_in_backward && !v->grads_persist) {
+    add_passing_gradients(s, r, sum);
+    return;
+  }
   int64_t elements = spp_memory_trained(s, r->shard_grads);
   const unsigned tower = SPP_LIVE(SPP_MOMENT_BACKWARD_VISION); /* last to run: all gradients are there */
   unsigned live = not_load;

@@ -21,6 +21,7 @@ static const struct {
     [SPP_LOSS_CHUNKED_HEAD] = {10, 10, false, true},       /* as fp32-logits, chunk by chunk */
     [SPP_LOSS_CHUNKED_HEAD_EAGER] = {16, 24, false, true}, /* as hf-full, chunk by chunk */
     [SPP_LOSS_CHUNKS_KEPT] = {16, 24, false},              /* as hf-full, chunk by chunk */
+    [SPP_LOSS_CHUNKS_16BIT] = {10, 10, false},             /* as fp32-logits, chunk by chunk */
     [SPP_LOSS_HF_SHIFTED] = {24, 32, false},               /* hf-full and the shifted copy each way */
     [SPP_LOSS_PARALLEL] = {36, 36, false}, /* upcast, maximum, subtract, exp, sum, subtract; scatter, exp,
                                               add, multiply, cast */

@@ -106,6 +106,10 @@ static void tiles_divide_the_plain_path(void **state) {
   expect_i64(loss_bytes(SPP_LOSS_CHUNKED_HEAD_EAGER, 256, true, false),
              8 * (int64_t)N * H + 14 * (int64_t)256 * V);
   expect_i64(loss_bytes(SPP_LOSS_CHUNKS_KEPT, 256, true, false), 4 * (int64_t)N * V + 8 * (int64_t)256 * V);
+  /* torchtune: 16-bit logits or gradients of all chunks, the head's sum and its next product; else the first
+   * chunk's gradient */
+  expect_i64(loss_bytes(SPP_LOSS_CHUNKS_16BIT, 256, true, false), 2 * (int64_t)N * V + 4 * (int64_t)V * H);
+  expect_i64(loss_bytes(SPP_LOSS_CHUNKS_16BIT, 256, false, false), 2 * (int64_t)N * V + 2 * (int64_t)256 * V);
 }
 
 static void a_long_sequence_without_sharding_needs_sixty_gigabytes_of_logits(void **state) {

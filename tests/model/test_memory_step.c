@@ -199,6 +199,25 @@ static void gradients_take_the_place_of_weights_without_accumulation(void **stat
   jobs_close(&f);
 }
 
+/* tied: the head's gradient is complete, and stepped with, when the embedding's backward is through */
+static void gradients_are_freed_as_the_step_goes_along(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_one_billion(&f);
+  f.framework.sharding = SPP_SHARDING_FSDP;
+  f.framework.steps_in_backward = true;
+  f.framework.states[0].grad_bytes = 2;
+  f.layout.grad_accum = 1;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "gradients", SPP_MOMENT_BACKWARD_MLP), 2 * layer);
+  expect_i64(jobs_ledger(&f, "gradient of the head", SPP_MOMENT_BACKWARD_MLP), 2 * embedding);
+  expect_i64(jobs_ledger(&f, "gradients", SPP_MOMENT_STEP), 0);
+  f.framework.steps_in_backward = false;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "gradients", SPP_MOMENT_STEP), 2 * all);
+  jobs_close(&f);
+}
+
 static void a_whole_model_is_cut_where_it_lies(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -225,6 +244,7 @@ int main(void) {
       cmocka_unit_test(gradients_stay_where_the_offloaded_optimizer_fetches_them),
       cmocka_unit_test(a_whole_model_is_cut_where_it_lies),
       cmocka_unit_test(gradients_take_the_place_of_weights_without_accumulation),
+      cmocka_unit_test(gradients_are_freed_as_the_step_goes_along),
   };
   int failed = cmocka_run_group_tests_name("memory of the step", tests, NULL, NULL);
   return failed != 0;

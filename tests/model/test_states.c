@@ -247,6 +247,27 @@ static void scales_of_quantised_weights_are_whole_on_every_rank(void **state) {
   }
 }
 
+/* torchao's NF4 tensor: scalers and factors are inner tensors, cut with the data and moved with it */
+static void scales_that_are_part_of_a_parameter_are_sharded(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "llama2-7b"), 512);
+  f.job.method = SPP_METHOD_QLORA;
+  f.job.quant = SPP_QUANT_NF4_DOUBLE;
+  f.framework.sharding = SPP_SHARDING_FSDP;
+  f.framework.shards_scales = true;
+  f.layout.zero = 3;
+  f.layout.dp = 8;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "scales of quantised weights", SPP_MOMENT_STEP),
+             4 * (4 * 266244 + 3 * 715524)); /* an eighth of the 32 layers of the test above */
+  f.layout.offload = SPP_OFFLOAD_OPTIMIZER_PARAMS;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "scales of quantised weights", SPP_MOMENT_STEP), 0);
+  jobs_close(&f);
+}
+
 static void a_reference_model_doubles_the_weights_of_a_full_fine_tune(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -344,6 +365,7 @@ int main(void) {
       cmocka_unit_test(quantised_linears_leave_head_embedding_and_norms_alone),
       cmocka_unit_test(a_head_may_be_quantised_and_unpacked_twice),
       cmocka_unit_test(scales_of_quantised_weights_are_whole_on_every_rank),
+      cmocka_unit_test(scales_that_are_part_of_a_parameter_are_sharded),
       cmocka_unit_test(a_reference_model_doubles_the_weights_of_a_full_fine_tune),
       cmocka_unit_test(a_tied_head_costs_the_last_stage_a_copy),
       cmocka_unit_test(padded_vocabulary_is_paid_for),
