@@ -129,6 +129,43 @@ static void read_offload(const char *text, struct spp_run *run) {
                     : SPP_OFFLOAD_NONE;
 }
 
+static bool is_target(const char *text, size_t length, const char *word) {
+  size_t n = strlen(word);
+  return !strncmp(text, word, n) && (length == n || (length == n + 5 && !strncmp(text + n, "_proj", 5)));
+}
+
+/* The layers of a list like "q,k,v" or "q_proj, v_proj (default)": all when one of them is not known. */
+static unsigned read_targets(const char *text) {
+  static const struct {
+    const char *word;
+    unsigned bits;
+  } words[] = {{"q", SPP_LORA_Q},
+               {"k", SPP_LORA_K},
+               {"v", SPP_LORA_V},
+               {"o", SPP_LORA_O},
+               {"output", SPP_LORA_O},
+               {"gate", SPP_LORA_GATE},
+               {"up", SPP_LORA_UP},
+               {"down", SPP_LORA_DOWN},
+               {"attention_qkv", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V},
+               {"linear_qkv", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V},
+               {"linear_proj", SPP_LORA_O},
+               {"linear_fc1", SPP_LORA_GATE | SPP_LORA_UP},
+               {"linear_fc2", SPP_LORA_DOWN}};
+  enum { COUNT = sizeof words / sizeof words[0] };
+  unsigned bits = 0;
+  while (*text && *text != '(') {
+    size_t length = strcspn(text, ", ("), i = 0;
+    while (i < COUNT && !is_target(text, length, words[i].word))
+      i++;
+    if (i == COUNT) return SPP_LORA_ALL_LINEAR;
+    bits |= words[i].bits;
+    text += length;
+    text += strspn(text, ", ");
+  }
+  return bits ? bits : SPP_LORA_ALL_LINEAR;
+}
+
 static void read_lora(struct spp_json record, struct spp_run *run) {
   struct spp_json lora = spp_json_get(record, "lora");
   if (spp_json_kind(lora) != SPP_JSON_OBJECT) return;
@@ -147,22 +184,7 @@ static void read_lora(struct spp_json record, struct spp_run *run) {
     run->spec.lora_rank = (int64_t)rank;
   else
     spp_run_fill(run, "LoRA rank not stated: the framework's default");
-  const char *targets = spp_record_text(lora, "targets");
-  static const struct {
-    const char *prefix;
-    unsigned bits;
-  } lists[] = {{"k,q,v,up,down,gate",
-                SPP_LORA_K | SPP_LORA_Q | SPP_LORA_V | SPP_LORA_UP | SPP_LORA_DOWN | SPP_LORA_GATE},
-               {"q,v", SPP_LORA_Q | SPP_LORA_V},
-               {"attention_qkv", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V},
-               {"linear_qkv,linear_proj,linear", SPP_LORA_ALL_LINEAR},
-               {"linear_qkv,linear_proj", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V | SPP_LORA_O}};
-  run->spec.lora_targets = SPP_LORA_ALL_LINEAR;
-  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-    if (!strncmp(targets, lists[i].prefix, strlen(lists[i].prefix))) {
-      run->spec.lora_targets = lists[i].bits;
-      return;
-    }
+  run->spec.lora_targets = read_targets(spp_record_text(lora, "targets"));
 }
 
 static int64_t degree(struct spp_json record, const char *key) {

@@ -19,6 +19,39 @@ bool spp_text_contains(const char *text, const char *part) {
   return n == 0;
 }
 
+/* The same, but letters and digits on either side make it part of another word: "te" is not in "attention".
+ */
+static bool contains_word(const char *text, const char *word) {
+  size_t n = strlen(word);
+  for (const char *at = text; *at; at++) {
+    size_t i = 0;
+    while (i < n && at[i] && tolower((unsigned char)at[i]) == tolower((unsigned char)word[i]))
+      i++;
+    bool starts = at == text || !isalnum((unsigned char)at[-1]);
+    if (i == n && starts && !isalnum((unsigned char)at[n])) return true;
+  }
+  return n == 0;
+}
+
+/* The same over letters and digits alone: "RTX 4090", "RTX-4090" and "RTX4090-24GB" all hold "RTX4090". */
+static bool contains_squeezed(const char *text, const char *part) {
+  for (; *text; text++) {
+    const char *have = text, *want = part;
+    if (!isalnum((unsigned char)*have)) continue;
+    while (*want) {
+      while (*have && !isalnum((unsigned char)*have))
+        have++;
+      while (*want && !isalnum((unsigned char)*want))
+        want++;
+      if (!*want || tolower((unsigned char)*have) != tolower((unsigned char)*want)) break;
+      have++;
+      want++;
+    }
+    if (!*want) return true;
+  }
+  return !*part;
+}
+
 const char *spp_record_text(struct spp_json record, const char *key) {
   const char *text = "";
   struct spp_json v = spp_json_get(record, key);
@@ -64,9 +97,10 @@ static bool condition_holds(struct spp_json rule, const char *key, struct spp_js
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     if (!strcmp(key, texts[i])) {
       if (spp_json_string(spp_json_get(rule, key), &want, NULL) != SPP_OK) return false;
-      /* a group is a whole word: "swift" is not "swift-sp" */
       const char *have = condition_text(record, key);
-      return !strcmp(key, "group") ? !strcmp(have, want) : spp_text_contains(have, want);
+      if (!strcmp(key, "group")) return !strcmp(have, want); /* "swift" is not "swift-sp" */
+      if (!strcmp(key, "attention")) return contains_word(have, want);
+      return !strcmp(key, "gpu") ? contains_squeezed(have, want) : spp_text_contains(have, want);
     }
   double least = 0;
   if (spp_json_real(spp_json_get(rule, key), -1e9, 1e9, &least, NULL) != SPP_OK) return false;

@@ -75,6 +75,31 @@ static void units_and_kinds_are_read_from_the_record(void **state) {
   expect_i64(found, 3);
 }
 
+static const struct spp_run *held_out(const struct spp_corpus *corpus, const char *id) {
+  for (int i = 0; i < corpus->count; i++)
+    if (!strcmp(corpus->runs[i].id, id)) return &corpus->runs[i];
+  expect_note("%s", id);
+  expect_true(false);
+  return &corpus->runs[0];
+}
+
+/* "flash (flex attention)" holds "te" in a word; "RTX-A6000" is rtx-a6000; "q,k,v" and "q,v,o,gate,up,down"
+ * are not all layers; a loss that makes no logits and 8-bit moments are words of the notes. */
+static void words_of_a_record_are_read_whole(void **state) {
+  (void)state;
+  struct spp_corpus corpus = {.arena = &jobs_arena};
+  struct spp_diag diag = {.status = SPP_OK};
+  jobs_need(spp_corpus_read(JOBS_CONFIG_DIR, JOBS_CONFIG_DIR "/corpus/holdout.jsonl", &corpus, &diag), &diag);
+  expect_true(held_out(&corpus, "tune-016")->framework->sharding != SPP_SHARDING_MEGATRON);
+  expect_str(held_out(&corpus, "tune-009")->spec.gpu->name, "rtx-a6000");
+  expect_i64(held_out(&corpus, "tune-006")->spec.lora_targets, SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V);
+  expect_i64(held_out(&corpus, "tune-023")->spec.lora_targets,
+             SPP_LORA_Q | SPP_LORA_V | SPP_LORA_O | SPP_LORA_GATE | SPP_LORA_UP | SPP_LORA_DOWN);
+  expect_i64(held_out(&corpus, "axr-005")->spec.optimizer, SPP_OPTIMIZER_ADAMW_8BIT);
+  expect_i64(held_out(&corpus, "axr-005")->spec.loss, SPP_LOSS_CHOICE_FUSED);
+  expect_i64(held_out(&corpus, "axr-009")->spec.loss, SPP_LOSS_CHOICE_FULL);
+}
+
 static bool differ_in_length_alone(const struct spp_run_score *a, const struct spp_run_score *b) {
   const struct spp_layout *p = &a->layout, *q = &b->layout;
   return a->run->framework == b->run->framework && a->run->spec.gpu == b->run->spec.gpu &&
@@ -138,6 +163,7 @@ int main(void) {
       cmocka_unit_test(errors_inside_the_tolerance_of_a_record_count_as_none),
       cmocka_unit_test(serving_records_are_scored_by_the_cache_they_have_room_for),
       cmocka_unit_test(units_and_kinds_are_read_from_the_record),
+      cmocka_unit_test(words_of_a_record_are_read_whole),
       cmocka_unit_test(memory_grows_with_the_tokens_of_a_rank_as_measured),
       cmocka_unit_test(equal_tokens_a_rank_take_equal_memory_at_any_degree),
       cmocka_unit_test(most_of_the_corpus_is_scored_and_few_verdicts_are_wrong),
