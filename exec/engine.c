@@ -16,8 +16,6 @@ static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) 
   const struct spp_arch *a = e->arch;
   const unsigned modules = SPP_RC_CORE_ATTN | SPP_RC_LAYERNORM | SPP_RC_MLP;
   SPP_TRY(spp_weights_supported(a, diag));
-  if (l->vpp > 1 && a->layers % (l->pp * l->vpp) != 0)
-    return refuse(diag, "uneven interleaved stages", "choose layers that divide");
   if (a->vocab % l->tp != 0)
     return refuse(diag, "an uneven vocabulary", "choose a vocabulary that TP divides");
   if (l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & ~modules))

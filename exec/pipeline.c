@@ -16,8 +16,9 @@ struct departure {
 
 struct pipeline {
   struct spp_engine *e;
-  int64_t pp, vpp, stage, m, chunk_layers;
-  void **head_grads; /* [m]: what spp_head_train left for the backward pass */
+  int64_t pp, vpp, stage, m;
+  int64_t *first_layer; /* [vpp + 1]: of each chunk, among the layers of the stage */
+  void **head_grads;    /* [m]: what spp_head_train left for the backward pass */
   struct departure forward, backward;
 };
 
@@ -71,17 +72,15 @@ static enum spp_status depart(struct pipeline *p, struct departure *d, struct sp
 static struct spp_layer_kept *kept_of(const struct pipeline *p, struct task t, int64_t layer) {
   return &p->e->kept[t.micro_batch * p->e->weights.layer_count + layer];
 }
-static bool recomputed(const struct pipeline *p, int64_t layer) {
-  const struct spp_layout *l = &p->e->plan->layout;
-  if (l->recompute != SPP_RECOMPUTE_FULL) return false;
-  return l->recompute_layers == SPP_UNSET || layer < l->recompute_layers;
+static bool recomputed(const struct pipeline *p, struct task t, int64_t layer) {
+  return layer - p->first_layer[t.chunk] < spp_stage_chunk_recomputed(&p->e->plan->layout);
 }
 
 static enum spp_status forward_layer(struct pipeline *p, struct task t, int64_t layer, void **x) {
   struct spp_engine *e = p->e;
   struct spp_unit_use use;
   int64_t unit = e->weights.first_layer_unit + layer;
-  bool again = recomputed(p, layer);
+  bool again = recomputed(p, t, layer);
   e->rank->heap.moment = SPP_MOMENT_FORWARD;
   SPP_TRY(spp_heap_rename(&e->rank->heap, *x, again ? SPP_PART_LAYER_INPUTS : SPP_PART_ACTIVATIONS,
                           again ? "layer input" : "input norm: input", e->rank->diag));
@@ -107,7 +106,7 @@ static enum spp_status backward_layer(struct pipeline *p, struct task t, int64_t
   struct spp_layer_kept *kept = kept_of(p, t, layer);
   e->rank->heap.moment = SPP_MOMENT_BACKWARD_MLP;
   SPP_TRY(spp_states_use(e, unit, SPP_PASS_BACKWARD, &use));
-  if (recomputed(p, layer)) SPP_TRY(rerun(p, &use, kept));
+  if (recomputed(p, t, layer)) SPP_TRY(rerun(p, &use, kept));
   SPP_TRY(spp_layer_backward(e, &use, kept, dy));
   return spp_states_done(e, unit, &use);
 }
@@ -121,8 +120,8 @@ static enum spp_status forward(struct pipeline *p, struct task t) {
     SPP_TRY(spp_embedding_forward(e, &x));
   else
     SPP_TRY(arrive(p, (p->stage + p->pp - 1) % p->pp, channel(false, t.chunk - (wraps ? 1 : 0)), &x));
-  for (int64_t i = 0; i < p->chunk_layers; i++)
-    SPP_TRY(forward_layer(p, t, t.chunk * p->chunk_layers + i, &x));
+  for (int64_t i = p->first_layer[t.chunk]; i < p->first_layer[t.chunk + 1]; i++)
+    SPP_TRY(forward_layer(p, t, i, &x));
   if (!is_last(p, t))
     return depart(p, &p->forward, (struct spp_label){"stage output", SPP_PASS_FORWARD},
                   (p->stage + 1) % p->pp, channel(false, t.chunk), x);
@@ -142,8 +141,8 @@ static enum spp_status backward(struct pipeline *p, struct task t) {
     SPP_TRY(arrive(p, (p->stage + 1) % p->pp, channel(true, t.chunk + (wraps ? 1 : 0)), &dy));
   SPP_TRY(spp_heap_rename(&e->rank->heap, dy, SPP_PART_TRANSIENT, "gradient of the residual stream",
                           e->rank->diag));
-  for (int64_t i = p->chunk_layers; i-- > 0;)
-    SPP_TRY(backward_layer(p, t, t.chunk * p->chunk_layers + i, &dy));
+  for (int64_t i = p->first_layer[t.chunk + 1]; i-- > p->first_layer[t.chunk];)
+    SPP_TRY(backward_layer(p, t, i, &dy));
   if (is_first(p, t)) return spp_embedding_backward(e, dy);
   return depart(p, &p->backward, (struct spp_label){"stage input gradient", SPP_PASS_BACKWARD},
                 (p->stage + p->pp - 1) % p->pp, channel(true, t.chunk), dy);
@@ -162,18 +161,26 @@ static int64_t warm_up(const struct pipeline *p) {
   return spp_min64(n, p->m * p->vpp);
 }
 
+/* Chunks of a pipeline that layers do not fill evenly differ. */
+static enum spp_status open_chunks(struct pipeline *p, struct spp_arena *arena) {
+  const struct spp_exec_plan *plan = p->e->plan;
+  int64_t first;
+  p->head_grads = spp_arena_array(arena, (size_t)p->m, sizeof *p->head_grads);
+  p->first_layer = spp_arena_array(arena, (size_t)p->vpp + 1, sizeof *p->first_layer);
+  if (!p->head_grads || !p->first_layer) return spp_diag_oom(p->e->rank->diag);
+  p->first_layer[0] = 0;
+  for (int64_t i = 0; i < p->vpp; i++)
+    p->first_layer[i + 1] =
+        p->first_layer[i] + spp_stage_chunk(&plan->job, &plan->layout, p->stage, i, &first);
+  return SPP_OK;
+}
+
 enum spp_status spp_pipeline_run(struct spp_engine *e) {
   const struct spp_layout *l = &e->plan->layout;
-  struct pipeline p = {.e = e,
-                       .pp = l->pp,
-                       .vpp = l->vpp,
-                       .stage = e->groups.stage,
-                       .m = l->grad_accum,
-                       .chunk_layers = e->weights.layer_count / l->vpp};
+  struct pipeline p = {.e = e, .pp = l->pp, .vpp = l->vpp, .stage = e->groups.stage, .m = l->grad_accum};
   struct spp_arena arena;
   spp_arena_init(&arena);
-  p.head_grads = spp_arena_array(&arena, (size_t)p.m, sizeof *p.head_grads);
-  enum spp_status status = p.head_grads ? SPP_OK : spp_diag_oom(e->rank->diag);
+  enum spp_status status = open_chunks(&p, &arena);
   int64_t total = p.m * p.vpp, ahead = warm_up(&p);
   for (int64_t k = 0; k < total + ahead && status == SPP_OK; k++) {
     if (k < total) status = forward(&p, task_of(&p, k, false));

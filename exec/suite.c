@@ -7,8 +7,8 @@
   "\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":4,\"num_attention_heads\":8,"           \
   "\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
 /* Grouped queries and biases; as many KV heads as query heads, no biases; one KV head, norms of q and k,
- * tied; five layers with norms of q and k; two KV heads, tied, a vocabulary larger than a layer; two of eight
- * and of four experts. */
+ * tied; five layers with norms of q and k; two KV heads, tied, a vocabulary larger than a layer, in four and
+ * in eight layers; two of eight and of four experts. */
 const char spp_suite_model[] = "{\"model_type\":\"qwen2\"," SHAPE "\"tie_word_embeddings\":false}";
 static const char mha[] =
     "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,\"num_hidden_layers\":2,"
@@ -29,6 +29,10 @@ static const char five[] =
     "\"tie_word_embeddings\":false}";
 static const char tied[] =
     "{\"model_type\":\"qwen3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":16,\"vocab_size\":1024,"
+    "\"tie_word_embeddings\":true}";
+static const char narrow[] =
+    "{\"model_type\":\"qwen3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":8,"
     "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":16,\"vocab_size\":1024,"
     "\"tie_word_embeddings\":true}";
 
@@ -204,6 +208,13 @@ static const struct {
      {"PP 4, few micro-batches, recompute", spp_suite_model, LAYOUT(.pp = 4, .grad_accum = 2, RECOMPUTE),
       TOKENS(32)}},
     {CI, {"PP 2 interleaved", spp_suite_model, LAYOUT(.pp = 2, INTERLEAVED(2), .grad_accum = 4), TOKENS(32)}},
+    {CI,
+     {"five layers on PP 2 interleaved", five, LAYOUT(.pp = 2, INTERLEAVED(2), .grad_accum = 4), TOKENS(32)}},
+    {CI,
+     {"five layers on PP 2 interleaved x DP 2, ZeRO-3, part recomputed",
+      five,
+      {.pp = 2, INTERLEAVED(2), .dp = 2, .zero = 3, .grad_accum = 4, RECOMPUTE, .recompute_layers = 2},
+      TOKENS(32)}},
     {FULL, {"PP 4 tied, norms of q and k", mqa, LAYOUT(.pp = 4, .grad_accum = 5), TOKENS(32)}},
     {CI,
      {"PP 2 x TP 2 + SP x DP 2", spp_suite_model,
@@ -245,6 +256,12 @@ static const struct {
      {"tied, PP 2 x DP 2, ZeRO-2", tied, LAYOUT(.pp = 2, .dp = 2, .zero = 2, .grad_accum = 3), TOKENS(32)}},
     {CI,
      {"tied, PP 2 x DP 2, ZeRO-3", tied, LAYOUT(.pp = 2, .dp = 2, .zero = 3, .grad_accum = 3), TOKENS(32)}},
+    {CI,
+     {"embedding last, PP 4 x DP 2, ZeRO-2", narrow, LAYOUT(.pp = 4, .dp = 2, .zero = 2, .grad_accum = 4),
+      TOKENS(16)}},
+    {FULL,
+     {"embedding last, PP 4 x DP 2, ZeRO-3", narrow, LAYOUT(.pp = 4, .dp = 2, .zero = 3, .grad_accum = 4),
+      TOKENS(16)}},
     {FULL,
      {"tied, TP 2 + SP x PP 2 x DP 2, ZeRO-1", tied, LAYOUT(MEGATRON(2), .pp = 2, .dp = 2, .zero = 1),
       TOKENS(32)}},
@@ -337,6 +354,14 @@ static const struct {
     {CI, {"shared expert, dense layer, ring 4, EP 4", shared, LAYOUT(RING(4), .ep = 4), BY_SCORE(64, 1)}},
     {CI,
      {"sigmoid router, PP 2 x DP 2, EP 2", sigmoids, LAYOUT(.pp = 2, .dp = 2, .ep = 2, .grad_accum = 3),
+      BY_SCORE(32, 2)}},
+    {QUICK,
+     {"dense layers and experts, PP 2 interleaved", sigmoids,
+      LAYOUT(.pp = 2, INTERLEAVED(2), .grad_accum = 4), BY_SCORE(32, 2)}},
+    {CI,
+     {"dense layers and experts, ZeRO-3, part recomputed",
+      sigmoids,
+      {.dp = 2, .zero = 3, RECOMPUTE, .recompute_layers = 3},
       BY_SCORE(32, 2)}},
     {CI, {"sigmoid router, Ulysses 2, EP 2", sigmoids, LAYOUT(ULYSSES(2), .ep = 2), BY_SCORE(64, 2)}},
     {CI, {"sigmoid router, bf16, DP 2, ZeRO-1", sigmoids, LAYOUT(.dp = 2, .zero = 1), BY_SCORE_BF16(32, 2)}},

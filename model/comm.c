@@ -59,19 +59,12 @@ struct spp_pass_counts spp_comm_layer_counts(const struct spp_comm_context *c, i
   return counts;
 }
 
-/* Layers of the stage that are recomputed whole: the first recompute_layers of them, or all. */
+/* Layers of the stage that are recomputed whole. */
 static void count_full_layers(struct spp_comm_context *c) {
   if (c->layout->recompute != SPP_RECOMPUTE_FULL) return;
-  int64_t limit = c->layout->recompute_layers;
-  if (limit == SPP_UNSET || limit >= c->layers) {
-    c->full_layers = c->layers;
-    c->full_moe_layers = c->moe_layers;
-    return;
-  }
-  c->full_layers = limit;
-  const struct spp_arch *arch = c->job->arch;
-  for (int64_t l = c->stage->first_layer; l < c->stage->first_layer + limit; l++)
-    c->full_moe_layers += arch->kinds[arch->kind_of_layer[l]].moe;
+  struct spp_stage_again again = spp_stage_recomputed(c->job, c->layout, c->stage);
+  c->full_layers = again.layers;
+  c->full_moe_layers = again.experts;
 }
 
 static struct spp_comm_context context_of(const struct spp_job *job, const struct spp_layout *layout,

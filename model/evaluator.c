@@ -33,6 +33,23 @@ static bool make_room(void **array, size_t *room, size_t count, size_t size) {
   return true;
 }
 
+static bool expert_layer(const struct spp_arch *arch, int64_t layer) {
+  return arch->kinds[arch->kind_of_layer[layer]].moe;
+}
+
+/* Dense layers and experts in the same order? Virtual stages are not looked into. */
+static bool equal_order(const struct spp_arch *arch, int64_t vpp, const struct spp_stage *a,
+                        const struct spp_stage *b) {
+  int64_t experts = 0;
+  bool equal = vpp == 1;
+  for (int k = 0; k < arch->kind_count; k++)
+    experts += arch->kinds[k].moe ? a->kind_layers[k] : 0;
+  if (experts == 0 || experts == a->layers) return true;
+  for (int64_t i = 0; i < a->layers && equal; i++)
+    equal = expert_layer(arch, a->first_layer + i) == expert_layer(arch, b->first_layer + i);
+  return equal;
+}
+
 static bool equal_stages(const struct spp_stage *a, const struct spp_stage *b) {
   return a->first == b->first && a->last == b->last && a->layers == b->layers &&
          memcmp(a->kind_layers, b->kind_layers, sizeof a->kind_layers) == 0;
@@ -48,11 +65,11 @@ static void list_runs(const struct spp_job *job, const struct spp_layout *layout
     struct spp_stage stage;
     spp_stage_resolve(job, layout, &g, i, &stage);
     struct spp_stage_run *last = pipe->runs.count > 0 ? &pipe->run[pipe->runs.count - 1] : NULL;
-    if (last && equal_stages(&last->stage, &stage)) {
+    if (last && equal_stages(&last->stage, &stage) && equal_order(job->arch, g.vpp, &last->stage, &stage)) {
       last->count++;
       continue;
     }
-    pipe->whole = pipe->runs.count == SPP_KEPT_RUNS;
+    pipe->whole = pipe->runs.count == SPP_KEPT_RUNS || job->framework->sharding == SPP_SHARDING_UNITS;
     if (pipe->whole) return;
     pipe->looked_at[pipe->runs.count] = spp_memory_looks_at(job, layout, i);
     pipe->run[pipe->runs.count++] = (struct spp_stage_run){stage, 1};

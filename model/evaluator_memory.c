@@ -139,25 +139,43 @@ static void add_totals(const struct spp_memory_totals *a, const struct spp_memor
 
 /* Do transients depend on the stage? Else they are kept with the tensors of layers. */
 static bool stage_transients(const struct spp_job *job) {
-  return job->method == SPP_METHOD_QLORA || job->framework->sharding == SPP_SHARDING_UNITS;
+  return job->method == SPP_METHOD_QLORA;
 }
 
 static void fill_running(const struct look *look, const struct spp_memory_stage *s,
-                         const struct spp_memory_sum *base, enum spp_layer_class class,
+                         const struct spp_memory_sum *base, const struct spp_memory_turn *turn,
                          struct spp_memory_totals *totals) {
   struct spp_kept_tensors *tensors = look->tensors;
   struct spp_memory_sum sum = *base;
-  spp_memory_add_layers(s, class, &sum);
-  if (stage_transients(s->view->job)) spp_memory_add_transients(s, class, &sum);
+  spp_memory_add_layers(s, turn, &sum);
+  if (stage_transients(s->view->job)) spp_memory_add_transients(s, turn, &sum);
   spp_memory_totals_of(&sum, totals);
   if (stage_transients(s->view->job)) return;
-  if (!tensors->transients_known[class]) {
+  if (!tensors->transients_known[turn->class]) {
     memset(&sum, 0, sizeof sum);
-    spp_memory_add_transients(s, class, &sum);
-    spp_memory_totals_of(&sum, &tensors->transients[class]);
-    tensors->transients_known[class] = true;
+    spp_memory_add_transients(s, turn, &sum);
+    spp_memory_totals_of(&sum, &tensors->transients[turn->class]);
+    tensors->transients_known[turn->class] = true;
   }
-  add_totals(totals, &tensors->transients[class], totals);
+  add_totals(totals, &tensors->transients[turn->class], totals);
+}
+
+/* One for each sort of layers: of frameworks that are kept (spp_evaluator_begin), a class is one. */
+static void fill_turns(const struct look *look, const struct spp_memory_stage *s,
+                       struct spp_memory_totals *totals) {
+  struct spp_memory_turn turns[SPP_TURNS_MAX];
+  struct spp_memory_sum base;
+  int count = spp_memory_turns(s, turns);
+  memset(&base, 0, sizeof base);
+  spp_memory_add_pass(s, &base);
+  for (int i = 0; i < SPP_LAYER_CLASS_COUNT; i++) {
+    totals[i].outside = -1; /* no such layer here */
+    if (i >= count) continue;
+    if (look->view.trains)
+      fill_running(look, s, &base, &turns[i], &totals[i]);
+    else
+      spp_memory_totals_of(&base, &totals[i]);
+  }
 }
 
 static void fill_passes(struct look *look, const struct spp_kept_pipe *pipe, bool late,
@@ -167,22 +185,13 @@ static void fill_passes(struct look *look, const struct spp_kept_pipe *pipe, boo
   for (int r = 0; r < pipe->runs.count; r++) {
     struct spp_stage stage = pipe->run[r].stage;
     struct spp_memory_stage s;
-    struct spp_memory_sum base;
     if (!pipe->looked_at[r]) continue;
     spp_stage_in_flight(v->job, v->layout, v->g, &stage);
     spp_memory_stage_layers(v, &stage, &s);
     if (v->job->method == SPP_METHOD_QLORA) spp_memory_stage_states(&s);
     s.late = late;
-    memset(&base, 0, sizeof base);
-    spp_memory_add_pass(&s, &base);
-    for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++, totals++) {
-      totals->outside = -1; /* no such layer here */
-      if (!spp_memory_runs(&s, (enum spp_layer_class)c)) continue;
-      if (v->trains)
-        fill_running(look, &s, &base, (enum spp_layer_class)c, totals);
-      else
-        spp_memory_totals_of(&base, totals);
-    }
+    fill_turns(look, &s, totals);
+    totals += SPP_LAYER_CLASS_COUNT;
   }
 }
 
@@ -226,12 +235,14 @@ static void begin_look(struct spp_evaluator *e, const struct spp_job *job, const
 }
 
 /* What the layers of a stage keep of the micro-batches in flight: alive when the last forward is done. Of a
- * recomputed layer that is its input (the largest unit's apart). */
+ * recomputed layer that is its input (the largest unit's apart). Of chunks that are not alike nothing is
+ * said. */
 static int64_t least_kept(const struct look *look, const struct spp_stage *stage) {
   const struct spp_memory_view *v = &look->view;
   struct spp_memory_stage s;
   int64_t bytes = 0;
   spp_memory_stage_layers(v, stage, &s);
+  if (spp_memory_walks(&s)) return 0;
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     bool full = v->layout->recompute == SPP_RECOMPUTE_FULL;
     int64_t copies = spp_memory_in_flight(stage, full ? s.recomputed[c] : s.layers[c]);

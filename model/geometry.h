@@ -61,6 +61,17 @@ void spp_stage_resolve(const struct spp_job *job, const struct spp_layout *layou
 /* Layers of one of a stage's vpp chunks; *first: where they begin in the model. */
 int64_t spp_stage_chunk(const struct spp_job *job, const struct spp_layout *layout, int64_t stage, int64_t chunk,
                         int64_t *first);
+/* Layers of a stage that full recompute runs again: the first ones of every chunk. */
+struct spp_stage_again {
+  int64_t layers, experts; /* experts: of them, layers of experts */
+};
+struct spp_stage_again spp_stage_recomputed(const struct spp_job *job, const struct spp_layout *layout,
+                                            const struct spp_stage *stage);
+/* Of one chunk, if it has as many. */
+static inline int64_t spp_stage_chunk_recomputed(const struct spp_layout *layout) {
+  if (layout->recompute != SPP_RECOMPUTE_FULL) return 0;
+  return layout->recompute_layers == SPP_UNSET ? INT64_MAX : layout->recompute_layers / layout->vpp;
+}
 /* The stage whose communication stands for all: most MoE layers, then most layers, of the last, the first and
  * one between (the last where they are equal: it has the head). */
 void spp_stage_busiest(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,

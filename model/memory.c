@@ -96,16 +96,14 @@ void spp_memory_stage_layers(const struct spp_memory_view *v, const struct spp_s
   s->view = v;
   s->stage = stage;
   s->late = false;
-  const struct spp_layout *layout = s->view->layout;
-  int64_t again = layout->recompute_layers == SPP_UNSET ? s->stage->layers : layout->recompute_layers;
-  if (layout->recompute != SPP_RECOMPUTE_FULL) again = 0;
   s->layers[SPP_LAYER_DENSE] = s->layers[SPP_LAYER_MOE] = 0;
-  for (int k = 0; k < s->view->job->arch->kind_count; k++)
-    s->layers[s->view->job->arch->kinds[k].moe ? SPP_LAYER_MOE : SPP_LAYER_DENSE] += s->stage->kind_layers[k];
-  for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
-    s->recomputed[c] = spp_min64(again, s->layers[c]);
-    again -= s->recomputed[c];
-  }
+  for (int k = 0; k < v->job->arch->kind_count; k++)
+    s->layers[v->job->arch->kinds[k].moe ? SPP_LAYER_MOE : SPP_LAYER_DENSE] += stage->kind_layers[k];
+  s->recomputed[SPP_LAYER_DENSE] = s->recomputed[SPP_LAYER_MOE] = 0;
+  if (v->layout->recompute != SPP_RECOMPUTE_FULL) return;
+  struct spp_stage_again again = spp_stage_recomputed(v->job, v->layout, stage);
+  s->recomputed[SPP_LAYER_MOE] = again.experts;
+  s->recomputed[SPP_LAYER_DENSE] = again.layers - again.experts;
 }
 
 bool spp_memory_may_be_late(const struct spp_memory_view *v) {
@@ -155,11 +153,11 @@ void spp_memory_add_pass(const struct spp_memory_stage *s, struct spp_memory_sum
     spp_memory_add_inference(s, sum);
 }
 
-void spp_memory_add_running(const struct spp_memory_stage *s, enum spp_layer_class active,
+void spp_memory_add_running(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                             struct spp_memory_sum *sum) {
   if (!s->view->trains) return;
-  spp_memory_add_layers(s, active, sum);
-  spp_memory_add_transients(s, active, sum);
+  spp_memory_add_layers(s, turn, sum);
+  spp_memory_add_transients(s, turn, sum);
 }
 
 /* Offloaded layer inputs are not kept; adapters are cast, and logits, where no engine has; a framework that
@@ -279,16 +277,12 @@ bool spp_memory_peak_of(const struct spp_job *job, const struct spp_memory_total
 
 struct candidate {
   int64_t stage;
-  enum spp_layer_class active;
+  struct spp_memory_turn turn;
   struct spp_memory_sum sum;
   struct spp_memory_totals totals;
   struct spp_memory_peak peak;
   int64_t first_step_bytes; /* allocated at most in a run's first step */
 };
-
-bool spp_memory_runs(const struct spp_memory_stage *s, enum spp_layer_class class) {
-  return s->layers[class] > 0 || (class == SPP_LAYER_DENSE && s->layers[SPP_LAYER_MOE] == 0);
-}
 
 /* Optimizers make their moments in their first step: the passes before it run without them. */
 static int64_t first_step_of(const struct spp_memory_sum *sum, const struct spp_memory_totals *totals) {
@@ -301,10 +295,11 @@ static int64_t first_step_of(const struct spp_memory_sum *sum, const struct spp_
   return most;
 }
 
-/* Sum of one stage; the running layer is of the class that costs most. */
+/* Sum of one stage; the running layer is of the sort that costs most. */
 static void evaluate_stage(const struct spp_memory_view *v, int64_t index, struct candidate *best) {
   struct spp_stage stage;
   struct spp_memory_stage s;
+  struct spp_memory_turn turns[SPP_TURNS_MAX];
   struct spp_memory_sum base;
   spp_stage_resolve(v->job, v->layout, v->g, index, &stage);
   stage_fill(v, &stage, &s);
@@ -312,16 +307,15 @@ static void evaluate_stage(const struct spp_memory_view *v, int64_t index, struc
   base.stage = index;
   spp_memory_add_held(&s, &base);
   spp_memory_add_pass(&s, &base);
-  for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
+  for (int i = 0, count = spp_memory_turns(&s, turns); i < count; i++) {
     struct spp_memory_sum sum = base;
     struct spp_memory_totals totals;
-    if (!spp_memory_runs(&s, (enum spp_layer_class)c)) continue;
-    spp_memory_add_running(&s, (enum spp_layer_class)c, &sum);
+    spp_memory_add_running(&s, &turns[i], &sum);
     spp_memory_totals_of(&sum, &totals);
     best->first_step_bytes = spp_max64(best->first_step_bytes, first_step_of(&sum, &totals));
     if (!spp_memory_peak_of(v->job, &totals, &best->peak)) continue;
     best->stage = index;
-    best->active = (enum spp_layer_class)c;
+    best->turn = turns[i];
     best->sum = sum;
     best->totals = totals;
   }
@@ -368,7 +362,7 @@ static void fill_ledger(const struct spp_memory_view *v, const struct candidate 
   stage_fill(v, &stage, &s);
   spp_memory_add_held(&s, &sum);
   spp_memory_add_pass(&s, &sum);
-  spp_memory_add_running(&s, best->active, &sum);
+  spp_memory_add_running(&s, &best->turn, &sum);
   drop_held(ledger);
   spp_memory_add_bytes(&sum, &held_back, SPP_LIVE(best->peak.moment), allocator_bytes);
 }

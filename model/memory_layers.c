@@ -43,25 +43,51 @@ static void add_item(struct spp_memory_sum *sum, const struct spp_kept *k, unsig
   if (copies > 0) spp_memory_add(sum, k->tensor, live, k->dtype, k->rows, k->cols, copies);
 }
 
-/* When the layers that are not running are alive. The end of backward has only the running one left. */
-static unsigned waiting(const struct spp_memory_stage *s) {
-  return FORWARD | LOSS | (s->late ? 0u : (unsigned)TEXT_BACKWARD);
+static const unsigned waits[SPP_WAIT_COUNT] = {
+    [SPP_WAIT_FORWARD] = FORWARD,
+    [SPP_WAIT_BACKWARD] = TEXT_BACKWARD,
+    [SPP_WAIT_LOSS] = LOSS,
+    [SPP_WAIT_END] = 1 << SPP_MOMENT_BACKWARD_VISION,
+};
+
+/* How many layers hold a tensor, by moments: those of equal numbers together. `running`: when the running
+ * layer holds it as one of them. */
+struct waiting {
+  int count;
+  unsigned live[SPP_WAIT_COUNT], running;
+  int64_t copies[SPP_WAIT_COUNT];
+};
+
+static void put(struct waiting *w, unsigned live, int64_t copies) {
+  for (int i = 0; i < w->count; i++)
+    if (w->copies[i] == copies) {
+      w->live[i] |= live;
+      return;
+    }
+  w->live[w->count] = live;
+  w->copies[w->count++] = copies;
 }
 
-/* Of `copies` that wait, those of other micro-batches when backward has passed all layers of one. Virtual
- * stages end theirs at different times: then all are taken to be there. */
-static int64_t left_at_end(const struct spp_memory_stage *s, int64_t copies, int64_t layers) {
-  if (s->view->g->pp == 1) return 0;
-  bool frees = s->view->job->framework->sharding == SPP_SHARDING_UNITS && s->view->g->vpp == 1;
-  return frees ? spp_max64(copies - layers, 0) : copies;
+/* Of the layers counted all, or those beside the running one. */
+static struct waiting waiting(const int64_t layers[SPP_WAIT_COUNT], bool beside) {
+  struct waiting w = {.count = 0};
+  if (beside && layers[SPP_WAIT_LOSS] > 0) w.running = LOSS;
+  bool alike = layers[SPP_WAIT_FORWARD] == layers[SPP_WAIT_BACKWARD] &&
+               layers[SPP_WAIT_FORWARD] == layers[SPP_WAIT_LOSS] && layers[SPP_WAIT_END] == 0;
+  if (alike) { /* most stages: one test for the search */
+    put(&w, FORWARD | TEXT_BACKWARD | LOSS, layers[SPP_WAIT_LOSS] - (beside && layers[SPP_WAIT_LOSS] > 0));
+    return w;
+  }
+  for (int i = 0; i < SPP_WAIT_COUNT; i++) {
+    bool one = beside && i != SPP_WAIT_END && layers[i] > 0;
+    if (layers[i] > one) put(&w, waits[i], layers[i] - one);
+  }
+  return w;
 }
 
-/* `live`: besides the end of backward, where `left` are there. */
-static void add_waiting(struct spp_memory_sum *sum, const struct spp_kept *k, unsigned live, int64_t copies,
-                        int64_t left) {
-  const unsigned end = SPP_LIVE(SPP_MOMENT_BACKWARD_VISION);
-  add_item(sum, k, left == copies ? live | end : live, copies);
-  if (left != copies) add_item(sum, k, end, left);
+static void add_waiting(struct spp_memory_sum *sum, const struct spp_kept *k, const struct waiting *w) {
+  for (int i = 0; i < w->count; i++)
+    add_item(sum, k, w->live[i], w->copies[i]);
 }
 
 /* Under NVFP4 the last layers stay in 16 bit; stages of a pipeline are taken to have their share of them. */
@@ -71,7 +97,6 @@ static int64_t fp4_layers(const struct spp_memory_stage *s, int64_t layers) {
 }
 
 static int64_t layers_with(const struct spp_memory_stage *s, const struct spp_kept *k, int64_t layers) {
-  if (k->in == SPP_KEPT_IN_ALL) return layers;
   int64_t fp4 = fp4_layers(s, layers);
   return k->in == SPP_KEPT_IN_FP4 ? fp4 : layers - fp4;
 }
@@ -81,39 +106,55 @@ static bool runs_with(const struct spp_memory_stage *s, const struct spp_kept *k
   return k->in == SPP_KEPT_IN_ALL || (k->in == SPP_KEPT_IN_WIDE) == (fp4_layers(s, layers) < layers);
 }
 
+/* Of the layers that keep all they make, those that keep this. */
+static struct waiting waiting_with(const struct spp_memory_stage *s, const struct spp_kept *k,
+                                   const int64_t layers[SPP_WAIT_COUNT], bool beside) {
+  int64_t some[SPP_WAIT_COUNT];
+  for (int i = 0; i < SPP_WAIT_COUNT; i++)
+    some[i] = layers_with(s, k, layers[i]);
+  return waiting(some, beside);
+}
+
+/* Moments of the running layer when the shared expert has not kept anything yet. */
+static unsigned without_shared(const struct spp_memory_stage *s, const struct spp_kept *k, bool again) {
+  if (!(k->modules & SPP_RC_SHARED_EXPERTS) || !spp_memory_before_shared(s->view, again)) return 0;
+  return again ? MLP : FORWARD;
+}
+
 /* Layers that are not recomputed as a whole. Tensors that `dropped` modules own are made again in the running
  * layer's backward (NVIDIA/Megatron-LM transformer_config.py recompute_modules). `running_here`: the layer in
  * backward is one of these. */
-static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_list *list, int64_t layers,
-                     unsigned dropped, bool running_here, struct spp_memory_sum *sum) {
+static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_list *list,
+                     const int64_t layers[SPP_WAIT_COUNT], unsigned dropped, bool running_here,
+                     struct spp_memory_sum *sum) {
   const unsigned *made = s->view->job->framework->sharding == SPP_SHARDING_UNITS ? remade : rerunning;
-  unsigned rest = waiting(s);
-  if (layers <= 0) return;
+  if (layers[SPP_WAIT_FORWARD] <= 0 && layers[SPP_WAIT_LOSS] <= 0) return;
+  const struct waiting beside = waiting(layers, running_here);
   for (int i = 0; i < list->count; i++) {
     const struct spp_kept *k = &list->items[i];
-    bool again = (k->modules & (dropped | SPP_RC_ALWAYS)) != 0;
-    bool here = running_here && runs_with(s, k, layers);
-    int64_t mine = layers_with(s, k, layers), copies = spp_memory_in_flight(s->stage, mine);
-    int64_t others = here ? copies - 1 : copies;
-    if (!again) add_waiting(sum, k, rest, others, spp_min64(left_at_end(s, copies, mine), others));
-    if (here) add_item(sum, k, again ? made[k->block] : running[k->block] | LOSS, 1);
+    bool again = (k->modules & (dropped | SPP_RC_ALWAYS)) != 0, here = running_here;
+    const struct waiting *w = &beside;
+    struct waiting some;
+    if (k->in != SPP_KEPT_IN_ALL) {
+      here = here && runs_with(s, k, layers[SPP_WAIT_FORWARD]);
+      some = waiting_with(s, k, layers, here);
+      w = &some;
+    }
+    if (!again) add_waiting(sum, k, w);
+    if (!here) continue;
+    unsigned live = again ? made[k->block] : running[k->block] | w->running;
+    add_item(sum, k, live & ~without_shared(s, k, false), 1);
   }
 }
 
-static int64_t recompute_unit(const struct spp_layout *layout) {
-  return spp_max64(1, layout->recompute_unit);
-}
-
-static void add_checkpoints(const struct spp_memory_stage *s, int64_t layers, struct spp_memory_sum *sum) {
+static void add_checkpoints(const struct spp_memory_stage *s, const int64_t inputs[SPP_WAIT_COUNT],
+                            struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
-  int64_t copies = spp_memory_in_flight(s->stage, spp_ceil_div(layers, recompute_unit(v->layout)));
-  if (layers <= 0) return;
-  if (spp_offload_activations(v->layout->offload)) copies = spp_min64(copies, OFFLOADED_IN_FLIGHT);
-  int64_t rows = v->g->stream_tokens, h = v->job->arch->hidden;
-  int64_t left = spp_min64(left_at_end(s, copies, layers), copies);
-  const struct spp_kept input = {&layer_input, v->act, SPP_BLOCK_INPUT, 0, rows, h, SPP_KEPT_IN_ALL};
-  if (s->late) add_item(sum, &input, TEXT_BACKWARD, 1);
-  add_waiting(sum, &input, s->late ? waiting(s) : waiting(s) | TEXT_BACKWARD, copies, left);
+  const struct waiting w = waiting(inputs, false);
+  bool away = spp_offload_activations(v->layout->offload);
+  for (int i = 0; i < w.count; i++)
+    spp_memory_add(sum, &layer_input, w.live[i], v->act, v->g->stream_tokens, v->job->arch->hidden,
+                   away ? spp_min64(w.copies[i], OFFLOADED_IN_FLIGHT) : w.copies[i]);
 }
 
 /* The unit that is recomputed for its backward: all its layers, one of them running. */
@@ -123,7 +164,8 @@ static void add_rerun(const struct spp_memory_stage *s, const struct spp_kept_li
     const struct spp_kept *k = &list->items[i];
     if (!runs_with(s, k, s->stage->layers)) continue;
     add_item(sum, k, TEXT_BACKWARD, layers - 1);
-    if (!spp_kept_is_layer_input(s->view->job, k)) add_item(sum, k, rerunning[k->block], 1);
+    if (!spp_kept_is_layer_input(s->view->job, k))
+      add_item(sum, k, rerunning[k->block] & ~without_shared(s, k, true), 1);
   }
 }
 
@@ -138,57 +180,53 @@ static void add_unit_ends(const struct spp_memory_stage *s, struct spp_memory_su
   spp_memory_add(sum, &unit_gradient, ATTENTION, v->act, rows, h, 1);
 }
 
-/* The first layers of a stage are those recomputed: when their turn comes in backward the others are gone, if
- * every tensor is freed at its last use. Elsewhere one more layer is counted: what autograd and the allocator
- * still hold. */
-static bool reruns(const struct spp_memory_stage *s, enum spp_layer_class class) {
-  bool frees = s->view->job->framework->sharding == SPP_SHARDING_UNITS;
-  return s->recomputed[class] > 0 && (!frees || s->recomputed[class] == s->layers[class]);
-}
-
-static void add_full(const struct spp_memory_stage *s, enum spp_layer_class class, bool active,
-                     struct spp_memory_sum *sum) {
+/* Where every tensor is freed at its last use, recomputed layers that run again have nothing of the others
+ * beside them. Elsewhere one more layer is counted: what autograd and the allocator still hold. */
+static void add_full(const struct spp_memory_stage *s, const struct spp_memory_turn *t,
+                     enum spp_layer_class class, struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
-  int64_t again = s->recomputed[class];
-  bool rerun = active && reruns(s, class);
-  add_kept(s, &v->kept[class], s->layers[class] - again, 0, active && !rerun, sum);
-  add_checkpoints(s, again, sum);
-  if (!rerun) return;
-  add_rerun(s, &v->kept[class], spp_min64(again, recompute_unit(v->layout)), sum);
+  bool active = class == t->class;
+  add_kept(s, &v->kept[class], t->kept[class], 0, active && !t->again, sum);
+  add_checkpoints(s, t->inputs[class], sum);
+  if (!active || !t->again) return;
+  add_rerun(s, &v->kept[class], spp_min64(s->recomputed[class], spp_memory_recompute_unit(v->layout)), sum);
   add_unit_ends(s, sum);
 }
 
 /* The chosen products of every layer stay; the running layer has all its tensors again. */
 static void add_op_level(const struct spp_memory_stage *s, enum spp_layer_class class, bool active,
-                         struct spp_memory_sum *sum) {
+                         const int64_t layers[SPP_WAIT_COUNT], struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
+  const struct waiting every = waiting(layers, false);
   if (s->layers[class] <= 0) return;
   for (int i = 0; i < v->saved[class].count; i++) {
     const struct spp_kept *k = &v->saved[class].items[i];
-    int64_t layers = layers_with(s, k, s->layers[class]), copies = spp_memory_in_flight(s->stage, layers);
-    add_waiting(sum, k, waiting(s), copies, left_at_end(s, copies, layers));
+    struct waiting part = k->in == SPP_KEPT_IN_ALL ? every : waiting_with(s, k, layers, false);
+    add_waiting(sum, k, &part);
   }
   if (active) add_rerun(s, &v->kept[class], 1, sum);
 }
 
-void spp_memory_add_layers(const struct spp_memory_stage *s, enum spp_layer_class active,
+void spp_memory_add_layers(const struct spp_memory_stage *s, const struct spp_memory_turn *t,
                            struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   bool selective = v->layout->recompute == SPP_RECOMPUTE_SELECTIVE;
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     enum spp_layer_class class = (enum spp_layer_class)c;
-    bool here = class == active;
+    const int64_t *kept = t->kept[c];
+    if (s->layers[c] == 0) continue;
     if (v->layout->recompute == SPP_RECOMPUTE_FULL)
-      add_full(s, class, here, sum);
+      add_full(s, t, class, sum);
     else if (selective && v->job->framework->selective_is_op_level)
-      add_op_level(s, class, here, sum);
+      add_op_level(s, class, class == t->class, kept, sum);
     else
-      add_kept(s, &v->kept[class], s->layers[class], selective ? v->layout->recompute_modules : 0, here, sum);
+      add_kept(s, &v->kept[class], kept, selective ? v->layout->recompute_modules : 0, class == t->class,
+               sum);
   }
   spp_memory_add_plain(s, sum);
 }
 
-static int64_t input_bytes(const struct spp_memory_view *v) {
+int64_t spp_memory_input_bytes(const struct spp_memory_view *v) {
   return spp_sat_mul(spp_sat_mul(v->g->stream_tokens, v->job->arch->hidden), spp_dtype_bytes(v->act));
 }
 
@@ -196,7 +234,7 @@ int64_t spp_memory_layer_keeps(const struct spp_memory_view *v, enum spp_layer_c
   const struct spp_kept_list *list = &v->kept[class];
   if (v->layout->recompute == SPP_RECOMPUTE_NONE) return spp_kept_without(list, SPP_RC_ALWAYS);
   if (v->layout->recompute == SPP_RECOMPUTE_FULL)
-    return spp_ceil_div(input_bytes(v), recompute_unit(v->layout));
+    return spp_ceil_div(spp_memory_input_bytes(v), spp_memory_recompute_unit(v->layout));
   if (v->job->framework->selective_is_op_level)
     return spp_min64(v->saved[class].bytes, v->saved[class].fp4_bytes);
   return spp_kept_without(list, v->layout->recompute_modules | SPP_RC_ALWAYS);
@@ -209,10 +247,10 @@ int64_t spp_memory_stage_keeps(const struct spp_memory_stage *s) {
     enum spp_layer_class class = (enum spp_layer_class)c;
     bool full = v->layout->recompute == SPP_RECOMPUTE_FULL;
     int64_t each = full ? spp_kept_without(&v->kept[class], SPP_RC_ALWAYS) : spp_memory_layer_keeps(v, class);
-    int64_t inputs = spp_ceil_div(s->recomputed[c], recompute_unit(v->layout));
+    int64_t inputs = spp_ceil_div(s->recomputed[c], spp_memory_recompute_unit(v->layout));
     if (spp_offload_activations(v->layout->offload)) inputs = spp_min64(inputs, OFFLOADED_IN_FLIGHT);
     bytes = spp_sat_add(bytes, spp_sat_mul(s->layers[c] - s->recomputed[c], each));
-    bytes = spp_sat_add(bytes, spp_sat_mul(inputs, input_bytes(v)));
+    bytes = spp_sat_add(bytes, spp_sat_mul(inputs, spp_memory_input_bytes(v)));
   }
   return bytes;
 }
@@ -223,7 +261,7 @@ int64_t spp_memory_running_keeps(const struct spp_memory_stage *s) {
   if (v->layout->recompute == SPP_RECOMPUTE_SELECTIVE && v->job->framework->selective_is_op_level) return 0;
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     if (s->recomputed[c] > 0)
-      inputs = spp_sat_add(inputs, input_bytes(v));
+      inputs = spp_sat_add(inputs, spp_memory_input_bytes(v));
     else if (s->layers[c] > 0 && v->layout->recompute != SPP_RECOMPUTE_FULL)
       most = spp_max64(most, spp_memory_layer_keeps(v, (enum spp_layer_class)c));
     else if (s->layers[c] > 0)

@@ -37,6 +37,22 @@ struct spp_memory_stage {
   bool late; /* gradients that do not persist outweigh what layers keep: the peak is at the end of backward */
 };
 
+/* When tensors of layers wait for their backward: while a layer is in forward, in backward, while the loss is
+ * taken, and at the end of a micro-batch's backward, behind its first layer. */
+enum spp_wait { SPP_WAIT_FORWARD, SPP_WAIT_BACKWARD, SPP_WAIT_LOSS, SPP_WAIT_END, SPP_WAIT_COUNT };
+
+/* Layers of a sort at work, where most others wait: a candidate for the peak. Counted are layers, of all
+ * micro-batches in flight, that hold what they keep, and inputs of recomputed ones; the running layer is among
+ * them, with what it keeps or, when it is run again, with its input. */
+struct spp_memory_turn {
+  enum spp_layer_class class;
+  bool again;
+  int64_t kept[SPP_LAYER_CLASS_COUNT][SPP_WAIT_COUNT], inputs[SPP_LAYER_CLASS_COUNT][SPP_WAIT_COUNT];
+  unsigned sent, returned; /* waits during which a stage's output, an input's gradient is on its way */
+};
+/* Dense layers and experts; apart by recompute where every tensor is freed at its last use. */
+enum { SPP_TURNS_MAX = 2 * SPP_LAYER_CLASS_COUNT };
+
 /* The view in three steps, the last two in any order: what is asked everywhere; what layers keep; how many
  * states there are. Then a stage of it. */
 void spp_memory_view_begin(const struct spp_job *job, const struct spp_layout *layout,
@@ -59,15 +75,17 @@ struct spp_memory_ends spp_memory_kept_ends(const struct spp_memory_stage *s);
 bool spp_memory_is_late(const struct spp_memory_ends *gradients, const struct spp_memory_ends *kept);
 /* Does the peak of this stage have to be looked at? */
 bool spp_memory_looks_at(const struct spp_job *job, const struct spp_layout *layout, int64_t stage);
-/* Could the running layer be one of this class? */
-bool spp_memory_runs(const struct spp_memory_stage *s, enum spp_layer_class class);
+/* Fills `turns` and returns how many there are, at least one: memory_turns.c. */
+int spp_memory_turns(const struct spp_memory_stage *s, struct spp_memory_turn turns[SPP_TURNS_MAX]);
+/* Is what waits counted step by step, chunks being unlike? */
+bool spp_memory_walks(const struct spp_memory_stage *s);
 
 /* A stage is the sum of two halves. What the sharding of the states, and offload, decide, whatever a
  * micro-batch holds: */
 void spp_memory_add_held(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 /* and the rest, in two steps. Sharding and offload matter to it as far as spp_memory_tie says. */
 void spp_memory_add_pass(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
-void spp_memory_add_running(const struct spp_memory_stage *s, enum spp_layer_class active,
+void spp_memory_add_running(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                             struct spp_memory_sum *sum);
 /* What of its sharding and offload a layout's second half depends on: equal numbers, equal halves (`late` of
  * the stage apart). */
@@ -113,23 +131,30 @@ void spp_memory_add_flat_units(const struct spp_memory_stage *s, struct spp_memo
 /* Bytes of a unit's weights once gathered: trained ones in the gather type, frozen ones as stored. */
 int64_t spp_memory_gathered(const struct spp_state_counts *c, int gather_bytes);
 void spp_memory_add_fused_grads(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
-void spp_memory_add_layers(const struct spp_memory_stage *s, enum spp_layer_class active,
+void spp_memory_add_layers(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                            struct spp_memory_sum *sum);
 /* What plain segments strand (memory_plain.c). */
 void spp_memory_add_plain(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
-void spp_memory_add_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
+void spp_memory_add_transients(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                                struct spp_memory_sum *sum);
-/* The same two for frameworks that work unit by unit and free at once (memory_units.c). */
-void spp_memory_add_units(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
-void spp_memory_add_unit_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
+/* The same, with buffers of sharded states, for frameworks that work unit by unit and free at once
+ * (memory_units.c). */
+/* Does a mixture's forward, `again`: that and its backward in a rerun, need most before the shared expert keeps
+ * anything? */
+bool spp_memory_before_shared(const struct spp_memory_view *v, bool again);
+void spp_memory_add_unit_transients(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                                     struct spp_memory_sum *sum);
 void spp_memory_add_outer(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_vision(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_inference(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_fixed(const struct spp_memory_view *v, struct spp_memory_sum *sum);
 
-/* Bytes one layer keeps under the layout's recompute, and those of a stage for one micro-batch. */
+/* Bytes of the input of a recomputed layer; what one layer keeps under the layout's recompute; and those of a stage for one micro-batch. */
+int64_t spp_memory_input_bytes(const struct spp_memory_view *v);
 int64_t spp_memory_layer_keeps(const struct spp_memory_view *v, enum spp_layer_class class);
+static inline int64_t spp_memory_recompute_unit(const struct spp_layout *layout) {
+  return spp_max64(1, layout->recompute_unit);
+}
 int64_t spp_memory_stage_keeps(const struct spp_memory_stage *s);
 /* What is left of it when the last layer of backward runs, beyond what a recomputed layer makes again. */
 int64_t spp_memory_running_keeps(const struct spp_memory_stage *s);
@@ -162,7 +187,8 @@ static inline const struct spp_state_counts *spp_memory_head(const struct spp_me
 
 /* Copies of a layer's tensors at the peak: one for each micro-batch in flight, in whole layers. */
 static inline int64_t spp_memory_in_flight(const struct spp_stage *stage, int64_t layers) {
-  return spp_ceil_div(spp_sat_mul(layers, stage->in_flight_num), stage->in_flight_den);
+  int64_t pieces = spp_sat_mul(layers, stage->in_flight_num);
+  return stage->in_flight_den == 1 ? pieces : spp_ceil_div(pieces, stage->in_flight_den);
 }
 
 #endif

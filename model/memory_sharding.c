@@ -226,7 +226,7 @@ void spp_memory_add_sharding(const struct spp_memory_stage *s, struct spp_memory
       add_ddp(s, r, sum);
     if (v->job->framework->flat_units && v->g->dense_group > 1) spp_memory_add_flat_units(s, sum);
     break;
-  case SPP_SHARDING_UNITS: spp_memory_add_units(s, sum); break;
+  case SPP_SHARDING_UNITS: break; /* with the running layer: memory_units.c */
   case SPP_SHARDING_NONE: add_ddp(s, r, sum); break;
   default: /* Megatron's gradient buffer is the gradients themselves */
     if (f->joins_buckets) add_joined_buckets(s, r, sum);

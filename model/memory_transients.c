@@ -217,16 +217,16 @@ static void add_dequantised(const struct transient_view *t, const struct spp_mem
             t->v->job->arch->hidden, copies);
 }
 
-void spp_memory_add_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
+void spp_memory_add_transients(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                                struct spp_memory_sum *sum) {
   if (s->view->job->framework->sharding == SPP_SHARDING_UNITS) {
-    spp_memory_add_unit_transients(s, active, sum);
+    spp_memory_add_unit_transients(s, turn, sum);
     return;
   }
   const struct transient_view t = {s->view, s->view->g, sum};
   const struct attention_widths widths = widths_of(s->view);
   add_stream(&t);
-  add_mlp(&t, active);
+  add_mlp(&t, turn->class);
   add_attention(&t, &widths);
   add_sequence_parallel(&t, &widths);
   add_dequantised(&t, s);

@@ -30,8 +30,7 @@ enum {
   NORM = 1 << SPP_MOMENT_BACKWARD_NORM,
   ATTENTION = 1 << SPP_MOMENT_BACKWARD_ATTENTION,
   BACKWARD = MLP | NORM | ATTENTION,
-  EMBEDDING = 1 << SPP_MOMENT_BACKWARD_VISION, /* last of a backward pass */
-  PASS = FORWARD | LOSS | BACKWARD | EMBEDDING
+  EMBEDDING = 1 << SPP_MOMENT_BACKWARD_VISION /* last of a backward pass */
 };
 
 struct units_view {
@@ -66,23 +65,33 @@ static int64_t elements(const struct spp_state_counts *c) {
   return spp_sat_add(c->elements, c->expert_elements);
 }
 
+/* The largest layer of the running class. */
+static int64_t layer_elements(const struct units_view *u, enum spp_layer_class class) {
+  const struct spp_memory_view *v = u->s->view;
+  int64_t largest = 0;
+  for (int k = 0; k < v->job->arch->kind_count; k++)
+    if (u->s->stage->kind_layers[k] > 0 && v->job->arch->kinds[k].moe == (class == SPP_LAYER_MOE))
+      largest = spp_max64(largest, elements(&v->kinds[k]));
+  return largest;
+}
+
 /* A unit's weights from stage 3 on, its gradients from stage 2 on. */
-void spp_memory_add_units(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
-  const struct spp_memory_view *v = s->view;
-  const struct units_view u = view_of(s, sum);
-  int64_t layer = elements(&s->unit);
+static void add_units(const struct units_view *u, enum spp_layer_class class) {
+  const struct spp_memory_view *v = u->s->view;
+  const struct spp_stage *stage = u->s->stage;
+  int64_t layer = layer_elements(u, class);
   int64_t embedding = spp_max64(elements(&v->embedding), elements(&v->position)); /* one after the other */
   int64_t tail = spp_sat_add(elements(&v->head), elements(&v->other));
   if (v->job->arch->tied) tail = spp_sat_add(tail, elements(&v->embedding));
-  if (v->regime.shard_weights) add_as(&u, &gathered, FORWARD | BACKWARD, v->regime.gather_bytes, layer, 1, 1);
-  if (v->regime.shard_grads) add_as(&u, &unit_grads, BACKWARD, v->regime.grad_bytes, layer, 1, 1);
-  if (s->stage->first && v->regime.shard_weights)
-    add_as(&u, &gathered, EMBEDDING, v->regime.gather_bytes, embedding, 1, 1);
-  if (s->stage->first && v->regime.shard_grads)
-    add_as(&u, &unit_grads, EMBEDDING, v->regime.grad_bytes, embedding, 1, 1);
-  if (!s->stage->last) return;
-  if (v->regime.shard_weights) add_as(&u, &gathered, LOSS, v->regime.gather_bytes, tail, 1, 1);
-  if (v->regime.shard_grads) add_as(&u, &unit_grads, LOSS, v->regime.grad_bytes, tail, 1, 1);
+  if (v->regime.shard_weights) add_as(u, &gathered, FORWARD | BACKWARD, v->regime.gather_bytes, layer, 1, 1);
+  if (v->regime.shard_grads) add_as(u, &unit_grads, BACKWARD, v->regime.grad_bytes, layer, 1, 1);
+  if (stage->first && v->regime.shard_weights)
+    add_as(u, &gathered, EMBEDDING, v->regime.gather_bytes, embedding, 1, 1);
+  if (stage->first && v->regime.shard_grads)
+    add_as(u, &unit_grads, EMBEDDING, v->regime.grad_bytes, embedding, 1, 1);
+  if (!stage->last) return;
+  if (v->regime.shard_weights) add_as(u, &gathered, LOSS, v->regime.gather_bytes, tail, 1, 1);
+  if (v->regime.shard_grads) add_as(u, &unit_grads, LOSS, v->regime.grad_bytes, tail, 1, 1);
 }
 
 /* The loss's largest moment: statistics beside the logits, or the gathered input, or whole gradients. */
@@ -140,18 +149,59 @@ static void add_stream(const struct units_view *u, bool moe, struct again again)
     add(u, &whole_stream, rerun ? ATTENTION | EMBEDDING : MLP | ATTENTION | EMBEDDING, u->g->tokens, h, 1);
 }
 
-/* Rows on their way: what is sent and what arrives, in two blocks where ranks share the experts. Forward ends
- * with the rows and their sums; backward's largest moment has the gradient of the activation beside them. */
+/* Elements of a mixture at work: what a rank sends and, where ranks share the experts, what arrives, on the
+ * way there or back; the gradient of the activation; the sums of a token's rows; what the shared expert
+ * keeps, which it makes when the rows are gone, and its output, freed where no gate asks for it. */
+struct mixture {
+  int64_t rows, arriving, activation, sums, shared, shared_output;
+};
+static struct mixture mixture_of(const struct spp_memory_view *v) {
+  const struct spp_geometry *g = v->g;
+  int64_t routed_rows = spp_expert_rows(v->job, g), h = v->job->arch->hidden;
+  int64_t ffn = spp_mlp_width(g, v->kind[SPP_LAYER_MOE], SPP_ROLE_EXPERT);
+  int64_t shared_ffn = spp_mlp_width(g, v->kind[SPP_LAYER_MOE], SPP_ROLE_SHARED_EXPERT);
+  struct mixture m = {.rows = spp_sat_mul(routed_rows, h),
+                      .activation = spp_sat_mul(routed_rows, ffn),
+                      .sums = spp_sat_mul(g->stream_tokens, h)};
+  m.arriving = g->ep > 1 ? m.rows : 0;
+  if (shared_ffn == 0) return m;
+  bool gated = v->job->arch->shared_expert_gate;
+  m.shared = spp_sat_mul(g->tokens, 3 * shared_ffn) + (gated ? m.sums : 0);
+  m.shared_output = gated ? 0 : m.sums;
+  return m;
+}
+
+/* Forward's largest moments: rows come back and add up; the shared expert's output is added. Backward's: the
+ * rows and the gradient of the activation. */
+static int64_t at_combine(const struct mixture *m) {
+  return m->rows + spp_max64(m->arriving, m->sums);
+}
+static int64_t at_shared(const struct mixture *m) {
+  return m->shared > 0 ? m->sums + m->shared_output + m->shared : 0;
+}
+static int64_t at_backward(const struct mixture *m) {
+  return m->rows + spp_max64(m->arriving, m->activation) + m->shared;
+}
+
+bool spp_memory_before_shared(const struct spp_memory_view *v, bool again) {
+  if (v->job->framework->sharding != SPP_SHARDING_UNITS || !v->kind[SPP_LAYER_MOE]) return false;
+  const struct mixture m = mixture_of(v);
+  int64_t later = again ? spp_max64(at_shared(&m), at_backward(&m)) : at_shared(&m);
+  return m.shared > 0 && at_combine(&m) >= later; /* of equal moments the first counts */
+}
+
+/* What the shared expert keeps is counted with the layer. */
 static void add_experts(const struct units_view *u, bool again) {
-  const struct spp_memory_view *v = u->s->view;
-  int64_t rows = spp_expert_rows(v->job, u->g), h = v->job->arch->hidden;
-  int64_t ffn = spp_mlp_width(u->g, v->kind[SPP_LAYER_MOE], SPP_ROLE_EXPERT);
-  int64_t arriving = u->g->ep > 1 ? spp_sat_mul(rows, h) : 0, sums = spp_sat_mul(u->g->stream_tokens, h);
-  int64_t beside = spp_max64(arriving, spp_sat_mul(rows, ffn));
-  if (again) beside = spp_max64(beside, sums);
-  add(u, &routed, FORWARD | MLP, rows, h, 1);
-  add(u, &routed, FORWARD, spp_max64(arriving, sums), 1, 1);
-  add(u, &routed, MLP, beside, 1, 1);
+  const struct mixture m = mixture_of(u->s->view);
+  bool early = m.shared == 0 || spp_memory_before_shared(u->s->view, false);
+  int64_t forward = early ? at_combine(&m) : at_shared(&m) - m.shared;
+  int64_t backward = at_backward(&m) - m.shared;
+  if (again && (m.shared == 0 || spp_memory_before_shared(u->s->view, true)))
+    backward = spp_max64(backward, at_combine(&m));
+  else if (again)
+    backward = spp_max64(backward, at_shared(&m) - m.shared);
+  add(u, &routed, FORWARD, forward, 1, 1);
+  add(u, &routed, MLP, backward, 1, 1);
 }
 
 static void add_ring(const struct units_view *u, int64_t kv_width) {
@@ -180,27 +230,35 @@ static void add_attention(const struct units_view *u) {
   }
 }
 
-/* One block a direction is on its way, once there has been one. */
-static void add_pipeline(const struct units_view *u) {
-  const struct spp_geometry *g = u->g;
-  const struct spp_stage *stage = u->s->stage;
-  int64_t rounds = spp_sat_mul(g->m, g->vpp), h = u->s->view->job->arch->hidden;
-  bool sends = !stage->last || g->vpp > 1, returns = !stage->first || g->vpp > 1;
-  if (g->pp == 1) return;
-  if (sends) add(u, &pipe, rounds > 1 ? PASS : BACKWARD | EMBEDDING, g->stream_tokens, h, 1);
-  if (returns && rounds > stage->in_flight_num) add(u, &pipe, PASS, g->stream_tokens, h, 1);
+/* Moments of a set of waits. */
+static unsigned moments_of(unsigned at) {
+  static const unsigned live[SPP_WAIT_COUNT] = {[SPP_WAIT_FORWARD] = FORWARD,
+                                                [SPP_WAIT_BACKWARD] = BACKWARD,
+                                                [SPP_WAIT_LOSS] = LOSS,
+                                                [SPP_WAIT_END] = EMBEDDING};
+  unsigned moments = 0;
+  for (int w = 0; w < SPP_WAIT_COUNT; w++)
+    if (at >> w & 1) moments |= live[w];
+  return moments;
 }
 
-void spp_memory_add_unit_transients(const struct spp_memory_stage *s, enum spp_layer_class active,
+/* What is on its way to another stage. */
+static void add_pipeline(const struct units_view *u, const struct spp_memory_turn *t) {
+  int64_t rows = u->g->stream_tokens, h = u->s->view->job->arch->hidden;
+  if (t->sent) add(u, &pipe, moments_of(t->sent), rows, h, 1);
+  if (t->returned) add(u, &pipe, moments_of(t->returned), rows, h, 1);
+}
+
+void spp_memory_add_unit_transients(const struct spp_memory_stage *s, const struct spp_memory_turn *t,
                                     struct spp_memory_sum *sum) {
   const struct units_view u = view_of(s, sum);
-  add_loss(&u);
   const struct spp_layout *l = s->view->layout;
-  bool full = s->recomputed[active] > 0 && s->recomputed[active] == s->layers[active];
   bool mlp = l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & SPP_RC_MLP);
-  bool moe = active == SPP_LAYER_MOE;
-  add_stream(&u, moe, (struct again){full, mlp});
-  if (moe) add_experts(&u, full);
+  bool moe = t->class == SPP_LAYER_MOE;
+  add_units(&u, t->class);
+  add_loss(&u);
+  add_stream(&u, moe, (struct again){t->again, mlp});
+  if (moe) add_experts(&u, t->again);
   add_attention(&u);
-  add_pipeline(&u);
+  add_pipeline(&u, t);
 }

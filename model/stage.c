@@ -161,6 +161,29 @@ static int64_t moe_layers(const struct spp_arch *arch, const struct spp_stage *s
   return layers;
 }
 
+/* NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py _checkpointed_forward:
+ * recompute_num_layers are those of a block, which holds one chunk. */
+struct spp_stage_again spp_stage_recomputed(const struct spp_job *job, const struct spp_layout *layout,
+                                            const struct spp_stage *stage) {
+  const struct spp_arch *arch = job->arch;
+  struct spp_stage_again again = {0, 0};
+  int64_t limit = spp_stage_chunk_recomputed(layout), experts = moe_layers(arch, stage);
+  bool alike = experts == 0 || experts == stage->layers, even = stage->layers % layout->vpp == 0;
+  if (limit == INT64_MAX) return (struct spp_stage_again){stage->layers, experts};
+  if (alike && even) {
+    again.layers = spp_min64(spp_sat_mul(limit, layout->vpp), stage->layers);
+    again.experts = experts > 0 ? again.layers : 0;
+    return again;
+  }
+  for (int64_t chunk = 0; chunk < layout->vpp; chunk++) {
+    int64_t first, count = spp_min64(spp_stage_chunk(job, layout, stage->index, chunk, &first), limit);
+    again.layers += count;
+    for (int64_t i = 0; i < count; i++)
+      again.experts += arch->kinds[arch->kind_of_layer[first + i]].moe;
+  }
+  return again;
+}
+
 void spp_stage_busiest(const struct spp_job *job, const struct spp_layout *layout,
                        const struct spp_geometry *geometry, struct spp_stage *stage) {
   int64_t others[] = {0, 1};
