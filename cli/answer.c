@@ -115,7 +115,8 @@ enum spp_status spp_answer_check_output(const struct spp_cli *cli, struct spp_di
   if (output && trace && strcmp(output, trace) == 0 && strcmp(output, "-") != 0)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--trace", "name two files",
                         "--output and --trace would write the same file");
-  enum spp_status status = check_path(cli->args.output, "--output", diag);
+  bool folder = cli->command->bit == SPP_CMD_EXPORT; /* -o may name one there, and export makes it */
+  enum spp_status status = folder ? SPP_OK : check_path(cli->args.output, "--output", diag);
   if (status == SPP_OK) status = check_path(cli->args.junit, "--junit", diag);
   if (status == SPP_OK) status = check_path(cli->args.trace, "--trace", diag);
   return status == SPP_OK ? check_path(cli->args.junit, "--junit", diag) : status;

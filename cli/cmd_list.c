@@ -8,6 +8,7 @@
 #include "cli/answer.h"
 #include "cli/setup.h"
 #include "exec/backend.h"
+#include "interop/format.h"
 #include "kernels/table.h"
 
 enum { MAX_NAMES = 4096 };
@@ -119,6 +120,18 @@ static enum spp_status strategy_row(struct spp_cli *cli, const char *name, struc
   return SPP_OK;
 }
 
+static enum spp_status exporter_row(struct spp_cli *cli, const char *name, struct spp_echo *cells,
+                                    struct spp_diag *diag) {
+  const struct spp_format *format = spp_format_find(name);
+  (void)cli, (void)diag;
+  cells[0] = text_cell(name);
+  cells[1] = text_cell(format->display);
+  cells[2] = text_cell(format->framework);
+  cells[3] = text_cell(format->file_name ? format->file_name : "the command alone");
+  cells[4] = text_cell(format->source);
+  return SPP_OK;
+}
+
 static enum spp_status feature_row(struct spp_cli *cli, const char *name, struct spp_echo *cells,
                                    struct spp_diag *diag) {
   int count;
@@ -221,6 +234,18 @@ static enum spp_status strategy_names(const char *config_dir, struct spp_arena *
   return SPP_OK;
 }
 
+static enum spp_status exporter_names(const char *config_dir, struct spp_arena *arena,
+                                      const char *const **names, int *count, struct spp_diag *diag) {
+  const char **list = spp_arena_array(arena, (size_t)spp_format_count, sizeof *list);
+  (void)config_dir;
+  if (!list) return spp_diag_oom(diag);
+  for (int i = 0; i < spp_format_count; i++)
+    list[i] = spp_format_name(i);
+  *names = list;
+  *count = spp_format_count;
+  return SPP_OK;
+}
+
 static enum spp_status feature_names(const char *config_dir, struct spp_arena *arena,
                                      const char *const **names, int *count, struct spp_diag *diag) {
   const struct spp_feature *features = spp_features(count);
@@ -286,6 +311,14 @@ static const struct listing {
       {"trains", "trains"},
       {"version", "version read"}}},
     {"strategies", strategy_names, strategy_row, {{"name", "name"}, {"summary", "what it does"}}},
+    {"exporters",
+     exporter_names,
+     exporter_row,
+     {{"name", "name"},
+      {"display", "framework"},
+      {"framework", "predicted as"},
+      {"configuration", "configuration"},
+      {"source", "names and defaults read in"}}},
     {"kernels",
      kernel_names,
      kernel_row,
@@ -336,7 +369,7 @@ static const struct listing *choose(const char *what, struct spp_diag *diag) {
   near = what ? spp_suggest(what, names, LISTINGS) : NULL;
   snprintf(hint, sizeof hint,
            near ? "did you mean '%s'?"
-                : "one of models, gpus, clusters, frameworks, strategies, kernels, backends, features%s",
+                : "one of models, gpus, clusters, frameworks, strategies, exporters, kernels, backends, features%s",
            near ? near : "");
   spp_diag_set(diag, SPP_ERR_USAGE, "list", hint,
                what ? "nothing called '%.60s' to list" : "list needs to know what%s", what ? what : "");

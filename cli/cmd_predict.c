@@ -1,4 +1,4 @@
-/* predict and alloc: one layout under one framework. */
+/* predict, import and alloc: one layout under one framework. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/units.h"
 #include "cli/answer.h"
+#include "cli/imported.h"
 #include "cli/setup.h"
 #include "cli/trace.h"
 
@@ -31,7 +32,7 @@ struct predicted {
 
 static void as_text(const void *what, const struct spp_cli *cli, struct spp_str *out) {
   const struct predicted *p = what;
-  (void)cli;
+  if (cli->command->bit == SPP_CMD_IMPORT && cli->imported && !p->style.quiet) spp_imported_text(cli, out);
   spp_text_predict(&p->report, &p->answer, &p->style, out);
   if (p->explain >= 0 && p->answer.prediction)
     spp_text_explain((enum spp_explain)p->explain, &p->answer, &p->style, out);
@@ -111,7 +112,8 @@ static enum spp_status predict(struct spp_cli *cli, unsigned needs, struct predi
   if ((status = spp_setup_job(cli, &cli->args, needs, &setup, diag)) != SPP_OK) return status;
   if ((status = spp_setup_one_framework(&setup, &framework, diag)) != SPP_OK) return status;
   if ((status = spp_job_resolve(&cli->args.spec, framework, &p->job, diag)) != SPP_OK) return status;
-  p->answer = (struct spp_predict_report){.job = &p->job, .violations = p->violations, .ledger = &p->ledger};
+  p->answer = (struct spp_predict_report){
+      .job = &p->job, .violations = p->violations, .ledger = &p->ledger, .read = p->answer.read};
   if ((status = lay_out(p, &cli->args.request, diag)) != SPP_OK) return status;
   if (p->answer.violation_count == 0) {
     spp_predict(&p->job, &p->layout, &p->ledger, &p->prediction);
@@ -210,6 +212,20 @@ static enum spp_status with_room(struct spp_cli *cli,
 
 enum spp_status spp_run_predict(struct spp_cli *cli, struct spp_diag *diag) {
   return with_room(cli, run_predict, diag);
+}
+
+static enum spp_status run_import(struct spp_cli *cli, struct predicted *p, struct spp_diag *diag) {
+  if (!cli->positional)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "command line", "name it, or - for standard input: spplan import train.sh",
+                        "import needs a file");
+  if (!cli->imported)
+    return spp_diag_set(diag, SPP_ERR_INPUT, cli->positional, "'spplan predict --from FILE' reads it",
+                        "this is an answer of spplan, not a framework's");
+  if (!(p->answer.read = spp_imported_report(cli))) return spp_diag_oom(diag);
+  return run_predict(cli, p, diag);
+}
+enum spp_status spp_run_import(struct spp_cli *cli, struct spp_diag *diag) {
+  return with_room(cli, run_import, diag);
 }
 enum spp_status spp_run_alloc(struct spp_cli *cli, struct spp_diag *diag) {
   return with_room(cli, run_alloc, diag);

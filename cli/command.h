@@ -9,6 +9,7 @@
 #include "cli/options.h"
 
 struct spp_cli;
+struct spp_imported;
 
 enum { SPP_MAX_EXAMPLES = 4, SPP_MAX_POSITIONALS = 1 };
 struct spp_example {
@@ -50,6 +51,7 @@ struct spp_cli {
   const struct spp_command *command;
   bool command_given; /* false: plan by default */
   const char *positional;
+  const struct spp_imported *imported; /* what a framework's command said; NULL: the job came from no such thing */
   char config_dir[4096];
   struct spp_term term;
   struct spp_arena arena;
@@ -69,6 +71,8 @@ const char *spp_cli_value_text(struct spp_json value, struct spp_arena *arena);
 
 enum spp_status spp_run_plan(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_predict(struct spp_cli *cli, struct spp_diag *diag);
+enum spp_status spp_run_import(struct spp_cli *cli, struct spp_diag *diag);
+enum spp_status spp_run_export(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_compare(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_sweep(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_alloc(struct spp_cli *cli, struct spp_diag *diag);

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli/idle.h"
+#include "cli/imported.h"
 #include "cli/setup.h"
 #include "model/job.h"
 
@@ -195,7 +196,8 @@ enum spp_status spp_setup_idle(struct spp_cli *cli, const struct spp_job *job,
                                struct spp_diag *diag) {
   struct spp_advice *idle = spp_arena_array(&cli->arena, SPP_MAX_ADVICE, sizeof *idle);
   if (!idle) return spp_diag_oom(diag);
-  report->idle_count = spp_idle_options(cli, job, layout, idle, SPP_MAX_ADVICE);
+  int said = spp_imported_warnings(cli, idle, SPP_MAX_ADVICE);
+  report->idle_count = said + spp_idle_options(cli, job, layout, idle + said, SPP_MAX_ADVICE - said);
   report->idle = idle;
   return SPP_OK;
 }

@@ -1,9 +1,14 @@
 #include "cli/from.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
+#include "base/paths.h"
+#include "interop/import.h"
 
 struct saved {
   struct spp_cli *cli;
@@ -117,7 +122,8 @@ static bool is_of_place(const struct spp_option *option) {
 
 /* A search leaves open what the one layout of a predict had. */
 static bool searches(const struct spp_cli *cli) {
-  return !(cli->command->bit & (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_DEGREES));
+  return !(cli->command->bit &
+           (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_DEGREES | SPP_CMD_IMPORT | SPP_CMD_EXPORT));
 }
 
 static enum spp_status take_inputs(struct saved *saved, bool of_one_layout, struct spp_diag *diag) {
@@ -158,9 +164,22 @@ static struct spp_json price_of(const struct saved *saved, const char *gpu) {
   return spp_json_at(prices, 0);
 }
 
+/* Without --rank an export takes the best plan of its own framework, where there is one. */
+static int64_t rank_for_export(const struct saved *saved, struct spp_json plans) {
+  const struct spp_args *args = &saved->cli->args;
+  int64_t rank = 1;
+  const char *framework;
+  if (saved->cli->command->bit != SPP_CMD_EXPORT || args->to < 0) return 1;
+  for (struct spp_json v = spp_json_first(plans); spp_json_kind(v) != SPP_JSON_ABSENT; v = spp_json_next(v), rank++)
+    if (spp_json_string(spp_json_get(v, "framework"), &framework, NULL) == SPP_OK &&
+        strcmp(framework, spp_formats[args->to]->framework) == 0)
+      return rank;
+  return 1;
+}
+
 static enum spp_status pick_plan(const struct saved *saved, struct spp_json *plan, struct spp_diag *diag) {
   struct spp_json plans = spp_json_get(saved->root, "plans"), nearest = spp_json_get(saved->root, "nearest");
-  int64_t rank = saved->cli->args.rank == SPP_UNSET ? 1 : saved->cli->args.rank;
+  int64_t rank = saved->cli->args.rank == SPP_UNSET ? rank_for_export(saved, plans) : saved->cli->args.rank;
   int count = spp_json_size(plans);
   bool misses = count == 0 && rank == 1 && spp_json_kind(nearest) == SPP_JSON_OBJECT;
   if (rank > count && !misses)
@@ -238,22 +257,80 @@ static enum spp_status read_schema(const struct saved *saved, const struct spp_c
   return SPP_OK;
 }
 
-enum spp_status spp_cli_from(struct spp_cli *cli, const char *path, struct spp_diag *diag) {
-  struct saved saved = {.cli = cli};
+static enum spp_status take_saved(struct spp_cli *cli, struct spp_json root, struct spp_diag *diag) {
+  struct saved saved = {.cli = cli, .root = root};
   const struct spp_command *command = NULL;
-  struct spp_json_doc *doc;
-  enum spp_status status = spp_json_load_limit(path, SPP_JSON_LIMIT_BYTES, &doc, diag);
-  if (status != SPP_OK) return status;
-  saved.root = spp_json_root(doc);
   saved.inputs = spp_json_get(saved.root, "inputs");
   saved.given = spp_json_get(saved.root, "given");
-  status = spp_json_expect(saved.root, SPP_JSON_OBJECT, diag);
+  enum spp_status status = spp_json_expect(saved.root, SPP_JSON_OBJECT, diag);
   if (status == SPP_OK) status = read_schema(&saved, &command, diag);
-  bool of_one_layout = status == SPP_OK && (command->bit & (SPP_CMD_PREDICT | SPP_CMD_ALLOC)) != 0;
+  bool of_one_layout =
+      status == SPP_OK && (command->bit & (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_IMPORT)) != 0;
   if (status == SPP_OK) status = take_inputs(&saved, of_one_layout, diag);
   if (status == SPP_OK && !searches(cli) &&
       spp_json_kind(spp_json_get(saved.root, "plans")) == SPP_JSON_ARRAY)
     status = take_plan(&saved, diag);
+  return status;
+}
+
+/* ---- a framework's command or configuration ---- */
+
+static enum spp_status take_setting(struct spp_cli *cli, const struct spp_import_setting *setting,
+                                    struct spp_diag *diag) {
+  const struct spp_option *option = spp_option_find(setting->name);
+  const char *where = setting->line ? spp_arena_printf(&cli->arena, "%s:%d: %s", setting->file, setting->line, setting->flag)
+                                    : setting->flag ? setting->flag : setting->name;
+  if (!where) return spp_diag_oom(diag);
+  if (!option || !(option->commands & (unsigned)cli->command->bit) || gives_way(cli, option->name) ||
+      (option->layout && searches(cli)))
+    return SPP_OK;
+  cli->set_by[spp_option_index(option)] = SPP_SET_BY_SAVED;
+  enum spp_status status = spp_option_store(option, setting->value, where, &cli->args, diag);
+  if (status != SPP_ERR_USAGE) return status;
+  if (diag) diag->status = SPP_ERR_INPUT; /* the file is at fault, not the command line */
+  return SPP_ERR_INPUT;
+}
+
+static enum spp_status take_import(struct spp_cli *cli, const char *text, size_t length, const char *name,
+                                   struct spp_diag *diag) {
+  char folder[4096];
+  const bool named = spp_cli_set_by(cli, "framework") == SPP_SET_BY_FLAG;
+  struct spp_import_options options = {.config_dir = folder, .model = cli->args.model};
+  if (named) options.format = spp_format_find(cli->args.framework);
+  if (spp_cli_set_by(cli, "gpus") == SPP_SET_BY_FLAG) options.gpus = cli->args.spec.gpus;
+  enum spp_status status = spp_config_dir(cli->args.config_dir, folder, sizeof folder, diag);
+  if (status == SPP_OK) status = spp_import_text(text, length, name, &options, &cli->arena, &cli->imported, diag);
+  for (int i = 0; i < spp_option_count; i++)
+    cli->saved[i] = spp_options[i].layout; /* what the command does not say is as the framework does it */
+  for (int i = 0; status == SPP_OK && i < cli->imported->setting_count; i++)
+    status = take_setting(cli, &cli->imported->settings[i], diag);
+  return status;
+}
+
+/* Answers of ours name their schema; objects without are a framework's. */
+static bool is_ours(struct spp_json root) {
+  return spp_json_kind(root) != SPP_JSON_OBJECT || spp_json_size(root) == 0 ||
+         spp_json_kind(spp_json_get(root, "schema")) != SPP_JSON_ABSENT;
+}
+
+enum spp_status spp_cli_from(struct spp_cli *cli, const char *path, struct spp_diag *diag) {
+  const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+  struct spp_json_doc *doc = NULL;
+  size_t length, blank;
+  char *text;
+  enum spp_status status = spp_file_read(path, SPP_JSON_LIMIT_BYTES, &text, &length, diag);
+  if (status != SPP_OK) return status;
+  blank = strspn(text, "\xEF\xBB\xBF \t\r\n");
+  size_t word = strcspn(text + blank, "]\n");
+  bool json = text[blank] == '{' || (text[blank] == '[' && !isalpha((unsigned char)text[blank + 1]) && word < length); /* not [table] */
+  if (json) status = spp_json_parse(text, length, name, &doc, diag);
+  if (status == SPP_OK && json && is_ours(spp_json_root(doc)))
+    status = take_saved(cli, spp_json_root(doc), diag);
+  else if (status == SPP_OK && length > SPP_JSON_MAX_BYTES)
+    status = spp_diag_set(diag, SPP_ERR_INPUT, name, "give the launch command or its configuration", "larger than 1 MiB");
+  else if (status == SPP_OK)
+    status = take_import(cli, text, length, name, diag);
   spp_json_free(doc);
+  free(text);
   return status;
 }

@@ -5,6 +5,7 @@
 #include "cli/options.h"
 #include "exec/suite.h"
 #include "exec/validate.h"
+#include "interop/format.h"
 #include "model/setting_list.h"
 #include "planner/search.h"
 
@@ -49,9 +50,15 @@ static const char *suite_word(int i, int *value) {
   return spp_suite_name((enum spp_suite)i);
 }
 
+static const char *format_word(int i, int *value) {
+  *value = i;
+  return spp_format_name(i);
+}
+
 /* Which commands take which block of options. */
 #define SEARCHING (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_SWEEP | SPP_CMD_TUI | SPP_CMD_REPORT)
-#define LAID_OUT  (SEARCHING | SPP_CMD_PREDICT | SPP_CMD_ALLOC)
+#define ONE_JOB   (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_IMPORT | SPP_CMD_EXPORT) /* one layout of it */
+#define LAID_OUT  (SEARCHING | ONE_JOB)
 #define RUNNABLE  (LAID_OUT | SPP_CMD_VALIDATE) /* what the engine can be told, too */
 #define MODELLED  (LAID_OUT | SPP_CMD_DEGREES)
 #define NUMBERED  (MODELLED | SPP_CMD_VALIDATE)
@@ -60,7 +67,7 @@ static const char *suite_word(int i, int *value) {
 #define ANSWERING ((MODELLED & ~PAGES) | SPP_CMD_LIST | SPP_CMD_ACCURACY | RANKED)
 
 /* A run of many steps: what an epoch and failures make of it. */
-#define RUNS_ON (SPP_CMD_PLAN | SPP_CMD_PREDICT | SPP_CMD_SWEEP | SPP_CMD_COMPARE)
+#define RUNS_ON (SPP_CMD_PLAN | SPP_CMD_PREDICT | SPP_CMD_IMPORT | SPP_CMD_SWEEP | SPP_CMD_COMPARE)
 
 #define AT(field) .offset = offsetof(struct spp_args, field)
 #define JOB       .commands = MODELLED, .group = SPP_GROUP_OPT_JOB
@@ -84,9 +91,10 @@ const struct spp_option spp_options[] = {
      .group = SPP_GROUP_OPT_JOB, .source = SPP_VALUES_MODEL, .key = "model",
      .help = "a known model, a Hugging Face config.json, or a folder that holds one"},
     SPP_SETTINGS_JOB(SETTING),
-    {"from", 0, TEXT, .arg = "FILE", AT(from), JOB, .no_default = true, .source = SPP_VALUES_FILE,
-     .help = "the job of a saved answer (plan --json, predict --json); options beside it override it"},
-    {"rank", 0, SPP_COUNT(1, 1000), .arg = "K", AT(rank), .commands = SPP_CMD_PREDICT | SPP_CMD_ALLOC,
+    {"from", 0, TEXT, .arg = "FILE", AT(from), .commands = MODELLED & ~SPP_CMD_IMPORT,
+     .group = SPP_GROUP_OPT_JOB, .no_default = true, .source = SPP_VALUES_FILE,
+     .help = "the job of a saved answer (plan --json, predict --json) or of a framework's command or configuration; options beside it override it"},
+    {"rank", 0, SPP_COUNT(1, 1000), .arg = "K", AT(rank), .commands = SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_EXPORT,
      .group = SPP_GROUP_OPT_JOB, .no_default = true,
      .help = "with --from: the layout of its plan number K (default: 1, the best)"},
     {"gpu", 0, TEXT, .arg = "NAME", AT(gpu), HARDWARE, .source = SPP_VALUES_GPU, .key = "gpu",
@@ -152,10 +160,12 @@ const struct spp_option spp_options[] = {
     {"threads", 0, SPP_COUNT(1, 1024), .arg = "N", AT(threads), .commands = SEARCHING,
      .group = SPP_GROUP_OPT_QUESTION, .key = "threads", .help = "threads of the search (default: all cores)"},
     {"explain", 0, .type.kind = SPP_KIND_PART, .type.word = explain_word, .type.value = SPP_EXPLAIN_ALL,
-     .arg = "PART", AT(explain), QUESTION, .commands = SPP_CMD_PLAN | SPP_CMD_PREDICT,
+     .arg = "PART", AT(explain), QUESTION, .commands = SPP_CMD_PLAN | SPP_CMD_PREDICT | SPP_CMD_IMPORT,
      .help = "the ledger behind the answer, tensor by tensor, op by op; or what one thing more would change"},
     {"assert", 0, LIST, .arg = "EXPR", AT(asserts), QUESTION, .commands = MODELLED & ~PAGES,
      .help = "exit 5 unless true of the JSON: 'memory.peak_bytes<70GiB', 'time.step_s<=2'"},
+    {"to", 0, SPP_CHOICE(format_word), .arg = "FORMAT", AT(to), QUESTION, .commands = SPP_CMD_EXPORT, .key = "to",
+     .help = "whose command and configuration to write ('spplan list exporters')"},
     {"corpus", 0, LIST, .arg = "FILE", AT(corpus), QUESTION, .commands = SPP_CMD_ACCURACY,
      .source = SPP_VALUES_FILE, .key = "corpus",
      .help = "measured runs, one JSON object a line (default: those shipped)"},
@@ -188,9 +198,9 @@ const struct spp_option spp_options[] = {
     {"svg", 0, SPP_FLAG(1), AT(svg), OUTPUT, .no_default = true,
      .commands = SPP_CMD_ACCURACY | SPP_CMD_COMPARE | SPP_CMD_SWEEP, .help = "a picture"},
     {"output", 'o', TEXT, .arg = "FILE", AT(output), OUTPUT, .no_default = true, .commands = SPP_CMD_ALL,
-     .source = SPP_VALUES_FILE, .help = "write the answer there, whole or not at all (- = standard output)"},
+     .source = SPP_VALUES_FILE, .help = "write the answer there, whole or not at all (- = standard output); export: a folder for several files"},
     {"trace", 0, TEXT, .arg = "FILE", AT(trace), OUTPUT, .no_default = true,
-     .commands = SPP_CMD_PLAN | SPP_CMD_PREDICT, .source = SPP_VALUES_FILE,
+     .commands = SPP_CMD_PLAN | SPP_CMD_PREDICT | SPP_CMD_IMPORT, .source = SPP_VALUES_FILE,
      .help = "also write one step as a Chrome/Perfetto trace"},
     {"ascii", 0, SPP_FLAG(1), AT(ascii), OUTPUT, .commands = SPP_CMD_TUI,
      .help = "draw with ASCII characters only (default: as the locale has it)"},

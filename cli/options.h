@@ -29,7 +29,9 @@ enum spp_command_bit {
   SPP_CMD_VALIDATE = 1 << 10,
   SPP_CMD_REPORT = 1 << 11,
   SPP_CMD_CALIBRATE = 1 << 12,
-  SPP_CMD_ALL = (1 << 13) - 1
+  SPP_CMD_IMPORT = 1 << 13,
+  SPP_CMD_EXPORT = 1 << 14,
+  SPP_CMD_ALL = (1 << 15) - 1
 };
 
 /* Kinds of values beside those of model/setting.h:
@@ -100,6 +102,7 @@ struct spp_args {
   const char *junit; /* validate */
   int backend, suite;
   const char *scale;
+  int to; /* export: index of a format */
   int64_t ranks, steps;
   double max_spread; /* calibrate */
   int json, csv, svg, quiet, verbose;

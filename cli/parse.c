@@ -201,9 +201,9 @@ static bool asks_for_help(const struct spp_args *args) {
   return args->help || args->version || args->help_man || args->complete_options || args->complete_values;
 }
 
-/* --from FILE, or `tui FILE`. */
+/* --from FILE, `tui FILE` or `import FILE`. */
 static enum spp_status read_saved(struct spp_cli *cli, struct spp_diag *diag) {
-  if (cli->command->bit == SPP_CMD_TUI && cli->positional && !cli->args.from)
+  if ((cli->command->bit & (SPP_CMD_TUI | SPP_CMD_IMPORT)) && cli->positional && !cli->args.from)
     cli->args.from = cli->positional;
   if (cli->args.rank != SPP_UNSET && !cli->args.from)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--rank", "give --from FILE",

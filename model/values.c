@@ -153,6 +153,21 @@ static void print_lora_dropout(job_arg *job, layout_arg *layout, char *buf, size
   (void)layout;
   snprintf(buf, size, "%s", spp_decimal_print(job->lora_dropout, 6, number));
 }
+/* As Hugging Face names them. */
+static void print_lora_targets(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  static const char *const modules[] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                        "gate_proj", "up_proj", "down_proj"};
+  const unsigned all = (1u << 7) - 1;
+  size_t used = 0;
+  (void)layout;
+  buf[0] = '\0';
+  if ((job->lora_targets & all) == all) snprintf(buf, size, "all-linear");
+  for (int bit = 0; bit < 7 && (job->lora_targets & all) != all; bit++) {
+    if (!(job->lora_targets >> bit & 1u)) continue;
+    snprintf(buf + used, size - used, "%s%s", used ? " " : "", modules[bit]);
+    used = strlen(buf);
+  }
+}
 static void print_recompute_modules(job_arg *job, layout_arg *layout, char *buf, size_t size) {
   size_t used = 0;
   (void)job;
@@ -228,6 +243,7 @@ struct value {
 #define TEXT_NAME(name)                    #name,
 static const struct value values[] = {NUMBERS(NUMBER_ROW) WORDS(WORD_ROW)
                                           TEXTS(TEXT_ROW){"lora_dropout", NULL, NULL, print_lora_dropout, -1},
+                                      {"lora_targets", NULL, NULL, print_lora_targets, -1},
                                       {"recompute_modules", NULL, NULL, print_recompute_modules, -1},
                                       {"uneven_hint", NULL, NULL, print_uneven_hint, -1},
                                       {"its_sp_kinds", NULL, NULL, print_its_sp_kinds, -1},
@@ -236,6 +252,7 @@ static const struct value values[] = {NUMBERS(NUMBER_ROW) WORDS(WORD_ROW)
                                       {"its_offloads", NULL, NULL, print_its_offloads, -1},
                                       {"its_schedules", NULL, NULL, print_its_schedules, -1}};
 static const char *const names[] = {NUMBERS(NUMBER_NAME) WORDS(WORD_NAME) TEXTS(TEXT_NAME) "lora_dropout",
+                                    "lora_targets",
                                     "recompute_modules",
                                     "uneven_hint",
                                     "its_sp_kinds",

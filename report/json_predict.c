@@ -32,12 +32,49 @@ static void illegal(struct spp_jo *jo, const struct spp_predict_report *answer) 
   spp_jo_null(jo, "cost");
 }
 
+/* null, or a whole number above 0 */
+static void line_number(struct spp_jo *jo, int line) {
+  if (line > 0)
+    spp_jo_i64(jo, "line", line);
+  else
+    spp_jo_null(jo, "line");
+}
+
+static void import(struct spp_jo *jo, const struct spp_read_report *read) {
+  spp_jo_obj(jo, "import");
+  spp_jo_str(jo, "file", read->file);
+  spp_jo_str(jo, "format", read->format);
+  spp_jo_arr(jo, "settings");
+  for (int i = 0; i < read->setting_count; i++) {
+    spp_jo_obj(jo, NULL);
+    spp_jo_str(jo, "name", read->settings[i].name);
+    spp_jo_str(jo, "value", read->settings[i].value);
+    spp_jo_str(jo, "flag", read->settings[i].flag);
+    line_number(jo, read->settings[i].line);
+    spp_jo_bool(jo, "assumed", read->settings[i].assumed);
+    spp_jo_end(jo);
+  }
+  spp_jo_end(jo);
+  spp_jo_arr(jo, "messages");
+  for (int i = 0; i < read->message_count; i++) {
+    spp_jo_obj(jo, NULL);
+    spp_jo_str(jo, "what", read->messages[i].what);
+    spp_jo_str(jo, "flag", read->messages[i].flag);
+    spp_jo_str(jo, "nearest", read->messages[i].nearest);
+    line_number(jo, read->messages[i].line);
+    spp_jo_str(jo, "text", read->messages[i].text);
+    spp_jo_end(jo);
+  }
+  spp_jo_end(jo);
+  spp_jo_end(jo);
+}
+
 void spp_json_predict(const struct spp_report *report, const struct spp_predict_report *answer,
                       struct spp_str *out) {
   struct spp_jo jo;
   struct spp_plan plan;
   bool legal = answer->prediction != NULL;
-  spp_jp_open(&jo, out, "spplan.predict/1", report);
+  spp_jp_open(&jo, out, answer->read ? "spplan.import/1" : "spplan.predict/1", report);
   spp_jp_model(&jo, answer->job);
   if (legal) {
     plan = (struct spp_plan){*answer->job, *answer->layout, *answer->prediction};
@@ -52,6 +89,7 @@ void spp_json_predict(const struct spp_report *report, const struct spp_predict_
   spp_jp_sensitivity(&jo, answer->sensitivities, answer->sensitivity_count);
   spp_jp_tensors(&jo, legal && answer->tensors ? answer->ledger : NULL,
                  legal ? &answer->prediction->memory : NULL);
+  if (answer->read) import(&jo, answer->read);
   spp_jo_end(&jo);
   if (!spp_jo_ok(&jo)) out->failed = true;
 }

@@ -56,7 +56,24 @@ struct spp_text_style {
   bool utf8, color, quiet, verbose;
 };
 
-/* predict. `violations` are the rules an illegal layout breaks: then `prediction` is NULL. `layout` may be
+/* import: what a framework's command or configuration said. */
+struct spp_read_setting {
+  const char *name, *value, *flag; /* flag NULL: nothing said it, it follows from others */
+  int line;                        /* 0: it stands nowhere */
+  bool assumed;                    /* the framework's default */
+};
+struct spp_read_message {
+  const char *what, *flag, *nearest, *text; /* "unknown", as typed, a name or NULL, a sentence */
+  int line;
+};
+struct spp_read_report {
+  const char *file, *format;
+  const struct spp_read_setting *settings;
+  const struct spp_read_message *messages;
+  int setting_count, message_count;
+};
+
+/* predict, and import where `read` is not NULL. `violations` are the rules an illegal layout breaks: then `prediction` is NULL. `layout` may be
  * NULL when the degrees do not even multiply. */
 struct spp_predict_report {
   const struct spp_job *job;
@@ -68,6 +85,7 @@ struct spp_predict_report {
   const struct spp_sensitivity *sensitivities; /* NULL: not asked */
   int sensitivity_count;
   bool tensors; /* JSON lists the ledger */
+  const struct spp_read_report *read; /* the job was read from a framework's command; NULL: it was not */
 };
 void spp_text_predict(const struct spp_report *report, const struct spp_predict_report *answer,
                       const struct spp_text_style *style, struct spp_str *out);

@@ -51,11 +51,13 @@ static const struct {
 #endif
     {"validate", "validate", 0},
     {"validate --tp 2 --dp 2 --zero 1 --seq 64", "validate", 0},
+    {"export --to ms-swift " JOB "--sp 4 --zero 3", "export", 0},
     {"list models", "list", 0},
     {"list gpus", "list", 0},
     {"list clusters", "list", 0},
     {"list frameworks", "list", 0},
     {"list strategies", "list", 0},
+    {"list exporters", "list", 0},
     {"list features", "list", 0},
     {"list kernels", "list", 0},
     {"list backends", "list", 0},
@@ -70,6 +72,15 @@ static void every_json_answer_follows_its_schema(void **state) {
     expect_schema(run.out, json_answers[i].schema);
     run_free(&run);
   }
+}
+
+static void an_import_follows_its_schema(void **state) {
+  (void)state;
+  run_put("f.sh", "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B --max_length 8192 --max-lenght 1 --learning_rate 1\n");
+  struct run run = answer("import f.sh --json", NULL, 0);
+  expect_schema(run.out, "import");
+  run_free(&run);
+  run_remove("f.sh");
 }
 
 static double sum(struct spp_json object) {
@@ -383,6 +394,7 @@ static void inputs_keep_their_order(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_json_answer_follows_its_schema),
+      cmocka_unit_test(an_import_follows_its_schema),
       cmocka_unit_test(parts_sum_to_what_they_are_parts_of),
       cmocka_unit_test(explained_tensors_sum_to_the_device),
       cmocka_unit_test(predict_of_a_planned_layout_gives_the_planned_numbers),

@@ -12,7 +12,7 @@ static const struct bad {
     /* words */
     {"plam --model qwen7b", 2, "did you mean 'plan'?"},
     {"tui2", 2, "unknown command 'tui2'"},
-    {"import x.json", 2, "unknown command 'import'"}, /* not there yet, so absent */
+    {"import x.json", 3, "x.json"},
     {"predict extra --model qwen7b", 2, "unexpected word 'extra' after 'predict'"},
     {"plan one two --model qwen7b", 2, "unexpected word"},
     {"list models gpus", 2, "unexpected word 'gpus'"},

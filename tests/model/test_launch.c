@@ -21,6 +21,7 @@ static void changed(struct spp_job *job, struct spp_layout *layout, const char *
     job->method = SPP_METHOD_LORA;
     job->lora_rank = 16;
     job->lora_dropout = 0.05;
+    job->lora_targets = SPP_LORA_ALL_LINEAR;
   }
   if (strcmp(what, "offload") == 0) layout->offload = SPP_OFFLOAD_OPTIMIZER_PARAMS;
   if (strcmp(what, "chunked") == 0) job->loss = SPP_LOSS_CHOICE_CHUNKED;

@@ -1,0 +1,94 @@
+#include "cli/imported.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "interop/import.h"
+
+int spp_imported_warnings(const struct spp_cli *cli, struct spp_advice *advice, int max) {
+  int count = 0, more = 0;
+  for (int i = 0; cli->imported && i < cli->imported->message_count; i++) {
+    const struct spp_import_message *m = &cli->imported->messages[i];
+    if (m->said == SPP_IMPORT_PASSED) continue;
+    if (count == max - 1) {
+      more++;
+      continue;
+    }
+    snprintf(advice[count].code, sizeof advice[count].code, "import-%s", spp_import_said_name(m->said));
+    if (m->line > 0)
+      snprintf(advice[count].text, sizeof advice[count].text, "%.80s:%d: %.220s", m->file, m->line, m->text);
+    else
+      snprintf(advice[count].text, sizeof advice[count].text, "%.80s: %.220s", m->file, m->text);
+    count++;
+  }
+  if (more == 0) return count;
+  snprintf(advice[count].code, sizeof advice[count].code, "import-more");
+  snprintf(advice[count].text, sizeof advice[count].text, "%d more such lines: --json has them all", more);
+  return count + 1;
+}
+
+const struct spp_read_report *spp_imported_report(struct spp_cli *cli) {
+  const struct spp_imported *in = cli->imported;
+  struct spp_read_report *report = spp_arena_alloc(&cli->arena, sizeof *report);
+  struct spp_read_setting *settings = spp_arena_array(&cli->arena, SPP_MAX_IMPORT_SETTINGS, sizeof *settings);
+  struct spp_read_message *messages = spp_arena_array(&cli->arena, SPP_MAX_IMPORT_MESSAGES, sizeof *messages);
+  if (!report || !settings || !messages) return NULL;
+  for (int i = 0; i < in->setting_count; i++)
+    settings[i] = (struct spp_read_setting){in->settings[i].name, in->settings[i].value, in->settings[i].flag,
+                                            in->settings[i].line, in->settings[i].assumed};
+  for (int i = 0; i < in->message_count; i++)
+    messages[i] =
+        (struct spp_read_message){spp_import_said_name(in->messages[i].said), in->messages[i].flag,
+                                  in->messages[i].nearest, in->messages[i].text, in->messages[i].line};
+  *report = (struct spp_read_report){.file = in->file,
+                                     .format = in->format->name,
+                                     .settings = settings,
+                                     .messages = messages,
+                                     .setting_count = in->setting_count,
+                                     .message_count = in->message_count};
+  return report;
+}
+
+/* ---- text ---- */
+
+static int counted(const struct spp_imported *in, enum spp_import_said said) {
+  int count = 0;
+  for (int i = 0; i < in->message_count; i++)
+    count += in->messages[i].said == said;
+  return count;
+}
+
+static void list_settings(const struct spp_imported *in, struct spp_str *out) {
+  for (int i = 0; i < in->setting_count; i++) {
+    const struct spp_import_setting *s = &in->settings[i];
+    spp_str_addf(out, "           --%s %s", s->name, s->value);
+    if (s->line)
+      spp_str_addf(out, "  (%s, line %d)\n", s->flag, s->line);
+    else
+      spp_str_addf(out, s->assumed ? "  (%s: the framework's default)\n" : "%s\n",
+                   s->assumed ? s->flag : "  (follows)");
+  }
+}
+
+static void list_passed(const struct spp_imported *in, struct spp_str *out) {
+  bool first = true;
+  for (int i = 0; i < in->message_count; i++) {
+    if (in->messages[i].said != SPP_IMPORT_PASSED) continue;
+    spp_str_addf(out, "%s%s", first ? "           passed over: " : " ", in->messages[i].flag);
+    first = false;
+  }
+  if (!first) spp_str_addc(out, '\n');
+}
+
+void spp_imported_text(const struct spp_cli *cli, struct spp_str *out) {
+  const struct spp_imported *in = cli->imported;
+  int assumed = 0, passed = counted(in, SPP_IMPORT_PASSED), unknown = counted(in, SPP_IMPORT_UNKNOWN);
+  for (int i = 0; i < in->setting_count; i++)
+    assumed += in->settings[i].assumed;
+  spp_str_addf(
+      out, "read       %s as %s: %d settings, %d of them %s's defaults; %d flags passed over, %d unknown\n",
+      in->file, in->format->display, in->setting_count, assumed, in->format->display, passed, unknown);
+  if (!cli->args.verbose) return;
+  list_settings(in, out);
+  list_passed(in, out);
+}

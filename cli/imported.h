@@ -1,0 +1,14 @@
+/* What a framework's command said, for the answer. */
+#ifndef SPP_CLI_IMPORTED_H
+#define SPP_CLI_IMPORTED_H
+
+#include "cli/command.h"
+
+/* Flags that are unknown, or whose effect is not in the prediction, as warnings; how many. */
+int spp_imported_warnings(const struct spp_cli *cli, struct spp_advice *advice, int max);
+/* For JSON; NULL without memory. */
+const struct spp_read_report *spp_imported_report(struct spp_cli *cli);
+/* "read  train.sh as ms-swift: ..."; with -v every setting and where it stands. */
+void spp_imported_text(const struct spp_cli *cli, struct spp_str *out);
+
+#endif

@@ -1,0 +1,117 @@
+#include "interop/export.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "interop/export_internal.h"
+#include "model/launch.h"
+
+/* ---- words ---- */
+
+/* Words at blanks; one in quotes or brackets stays whole. */
+int spp_export_words(struct spp_arena *arena, const char *text, const char **words, int max) {
+  int count = 0;
+  while (*(text += strspn(text, " ")) && count < max) {
+    size_t n = strcspn(text, " ");
+    words[count] = spp_arena_printf(arena, "%.*s", (int)n, text);
+    if (!words[count++]) return -1;
+    text += n;
+  }
+  return count;
+}
+
+/* A word that begins a line of its own: a flag, an override, a variable. */
+static bool begins_line(const char *word) {
+  return word[0] == '-' || strchr(word, '=');
+}
+
+/* One flag a line, continued with backslashes. */
+void spp_export_command(struct spp_str *out, const char *const *words, int count) {
+  bool in_front = true; /* variables stand in front without indent */
+  for (int i = 0; i < count; i++) {
+    bool variable = in_front && strchr(words[i], '=') && words[i][0] != '-';
+    if (i > 0 && (begins_line(words[i]) || in_front != variable))
+      spp_str_add(out, variable || in_front ? " \\\n" : " \\\n    ");
+    else if (i > 0)
+      spp_str_addc(out, ' ');
+    in_front = variable;
+    spp_str_add(out, words[i]);
+  }
+  spp_str_addc(out, '\n');
+}
+
+/* ---- what the reader should know ---- */
+
+static void describe(struct spp_str *out, const struct spp_job *job, const struct spp_layout *layout) {
+  char text[256];
+  spp_str_addf(out, "# %s, %" PRId64 " tokens, %" PRId64 " x %s, %s\n", job->arch->display, job->seq_tokens,
+               job->gpus, job->gpu ? job->gpu->display : "GPU", job->framework->version);
+  spp_str_addf(out, "# %s, global batch %" PRId64 "\n", spp_layout_describe(job, layout, text, sizeof text),
+               job->global_batch);
+}
+
+static void list_lost(struct spp_str *out, const struct spp_exported *e) {
+  for (int i = 0; i < e->lost_count; i++)
+    spp_str_addf(out, "# not said below: %s %s (read back: %s)\n", e->lost[i].name, e->lost[i].value,
+                 e->lost[i].read_back);
+}
+
+/* ---- files ---- */
+
+static enum spp_status add_file(struct spp_exported *e, struct spp_arena *arena, const char *name,
+                                const struct spp_str *text, struct spp_diag *diag) {
+  struct spp_export_file *file = &e->files[e->file_count];
+  *file = (struct spp_export_file){name, spp_arena_strdup(arena, spp_str_text(text))};
+  if (text->failed || !file->text) return spp_diag_oom(diag);
+  e->file_count++;
+  return SPP_OK;
+}
+
+static enum spp_status write_files(const struct spp_format *format, const struct spp_job *job,
+                                   const struct spp_layout *layout, struct spp_arena *arena,
+                                   struct spp_exported *e, struct spp_diag *diag) {
+  enum { MAX_WORDS = 512 };
+  const char **words = spp_arena_array(arena, MAX_WORDS, sizeof *words);
+  struct spp_str line, text;
+  enum spp_status status = SPP_OK;
+  spp_str_init(&line);
+  spp_str_init(&text);
+  spp_framework_launch(job, layout, &line);
+  int count = words && !line.failed ? spp_export_words(arena, spp_str_text(&line), words, MAX_WORDS) : -1;
+  e->file_count = 0;
+  if (count < 0) status = spp_diag_oom(diag);
+  if (count == 0)
+    status = spp_diag_set(diag, SPP_ERR_USAGE, "--to", "choose another framework", "%s has no launch command",
+                          job->framework->name);
+  if (status == SPP_OK) {
+    spp_str_add(&text, "#!/bin/sh\n");
+    describe(&text, job, layout);
+    list_lost(&text, e);
+    spp_export_command(&text, words, count);
+    status = add_file(e, arena, "train.sh", &text, diag);
+  }
+  for (int i = 0; i < count && status == SPP_OK; i++)
+    if (strncmp(words[i], "ds_", 3) == 0 && strstr(words[i], ".json") &&
+        e->file_count < SPP_MAX_EXPORT_FILES) {
+      spp_str_clear(&text);
+      spp_export_deepspeed(&text, layout);
+      status = add_file(e, arena, words[i], &text, diag);
+    }
+  (void)format;
+  spp_str_free(&line);
+  spp_str_free(&text);
+  return status;
+}
+
+enum spp_status spp_export(const struct spp_format *format, const char *config_dir, const struct spp_job *job,
+                           const struct spp_layout *layout, struct spp_arena *arena,
+                           const struct spp_exported **exported, struct spp_diag *diag) {
+  struct spp_exported *e = spp_arena_alloc(arena, sizeof *e);
+  if (!e) return spp_diag_oom(diag);
+  enum spp_status status = write_files(format, job, layout, arena, e, diag);
+  if (status == SPP_OK) status = spp_export_read_back(format, config_dir, job, layout, arena, e, diag);
+  if (status == SPP_OK) status = write_files(format, job, layout, arena, e, diag); /* now with what is lost */
+  if (status == SPP_OK) *exported = e;
+  return status;
+}

@@ -1,0 +1,22 @@
+#include <string.h>
+
+#include "interop/format.h"
+
+const struct spp_format *const spp_formats[] = {
+    &spp_format_ms_swift,
+};
+const int spp_format_count = (int)(sizeof spp_formats / sizeof spp_formats[0]);
+
+const struct spp_format *spp_format_find(const char *name) {
+  for (int i = 0; i < spp_format_count; i++)
+    if (strcmp(spp_formats[i]->name, name) == 0) return spp_formats[i];
+  return NULL;
+}
+const char *spp_format_name(int i) {
+  return i < spp_format_count ? spp_formats[i]->name : NULL;
+}
+
+const char *spp_syntax_name(enum spp_syntax syntax) {
+  static const char *const names[SPP_SYNTAX_COUNT] = {"command", "yaml", "toml", "json"};
+  return names[syntax];
+}

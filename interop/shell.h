@@ -1,0 +1,27 @@
+/* The little of the shell that launch scripts are written in. */
+#ifndef SPP_INTEROP_SHELL_H
+#define SPP_INTEROP_SHELL_H
+
+#include "interop/entry.h"
+
+/* The commands of a script: comments, continued lines, quotes, `export`, variables and arrays that the script
+ * sets itself, ${NAME:-default}; nothing is run, and what only running could tell ($(...), $1, a variable
+ * nobody set) stays as it is written. */
+struct spp_command_line {
+  const struct spp_word *words; /* "NAME=value" words in front */
+  int count;
+  int cut_line; /* line of a comment that ended it in the middle: what follows never reaches it; 0: none */
+};
+enum { SPP_MAX_COMMANDS = 512, SPP_MAX_SHELL_WORDS = 8192 };
+struct spp_script {
+  struct spp_command_line commands[SPP_MAX_COMMANDS];
+  int count;
+  const struct spp_word *exported; /* "NAME=value" of each exported variable */
+  int exported_count;
+};
+/* SPP_ERR_INPUT with file and line: a NUL byte, an unterminated quote, too many words, words too long.
+ * Everything lives in the arena. */
+enum spp_status spp_shell_read(const char *text, size_t length, const char *file, struct spp_arena *arena,
+                               struct spp_script *script, struct spp_diag *diag);
+
+#endif

@@ -1,0 +1,106 @@
+/* import and export as commands: exit codes, what is printed where, files whole or not at all. */
+#include "tests/cli/run.h"
+
+static const char script[] =
+    "NPROC_PER_NODE=8 \\\nswift sft \\\n  --model Qwen/Qwen2.5-7B-Instruct \\\n  --tuner_type full \\\n"
+    "  --max_length 32768 --sequence_parallel_size 4 --deepspeed zero3 \\\n"
+    "  --attn_impl flash_attn --gradient_accumulation_steps 4\n";
+
+static void exit_codes_are_those_of_the_contract(void **state) {
+  static const struct {
+    const char *text, *line, *says;
+    int rc;
+  } rows[] = {
+      {script, "import f.sh", "", 0},
+      {script, "import f.sh --json", "", 0},
+      {script, "import f.sh --csv", "", 0},
+      {script, "plan --from f.sh -q", "", 0},
+      {script, "predict --from f.sh -q", "", 0},
+      {script, "import", "needs a file", 2},
+      {script, "import nowhere.sh", "nowhere.sh", 3},
+      {script, "import f.sh --sp 3", "illegal layout", 2},
+      {script, "import f.sh --gpu t4-16gb --attention sdpa", "does not fit", 4},
+      {script, "import f.sh --assert time.step_s<0.001", "assert", 5},
+      {"ls\n", "import f.sh", "no framework", 3},
+      {"swift sft --model 'x\n", "import f.sh", "f.sh:1", 3},
+      {"swift sft --model qwen7b\n", "import f.sh", "--seq is missing", 2},
+      {"swift sft --model qwen7b --max_length 4096 --per_device_train_batch_size x\n", "import f.sh",
+       "f.sh:1", 3},
+      {script, "export --model qwen7b --seq 32k --gpus 8", "--to is missing", 2},
+      {script, "export --to nothing --model qwen7b --seq 32k --gpus 8", "unknown value", 2},
+      {script, "export --to ms-swift --framework deepspeed --model qwen7b --seq 32k --gpus 8", "--framework",
+       2},
+      {script, "export --to ms-swift --model qwen7b --seq 32k --gpus 8 --sp 8", "illegal layout", 2},
+      {script, "export --to ms-swift --model qwen7b --seq 32k --gpus 8 --zero 3 --offload optimizer",
+       "-o FOLDER", 2},
+      {script, "export --to ms-swift --model qwen7b --seq 32k --gpus 8 --zero 3 --offload optimizer -o f.sh",
+       "folder", 3},
+      {script, "export --to ms-swift --model qwen7b --seq 32k --gpus 8", "", 0},
+      {script, "export --to ms-swift --from f.sh --json", "", 0},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    run_put("f.sh", rows[i].text);
+    struct run run = answer(rows[i].line, NULL, rows[i].rc);
+    expect_has(run.err, rows[i].says);
+    expect_true(rows[i].rc == 0 || run_count_lines(run.err) == 1);
+    run_free(&run);
+    run_remove("f.sh");
+    expect_i64(run_files(), 0);
+  }
+}
+
+/* The same numbers as the same job typed in. */
+static void an_import_is_the_predict_of_its_job(void **state) {
+  (void)state;
+  run_put("f.sh", script);
+  struct run a = answer("predict --from f.sh -q", NULL, 0);
+  struct run b = answer("predict --model qwen7b --gpus 8 --seq 32k --sp 4 --zero 3 --recompute full "
+                        "--attention fa2 --global-batch 8 -q",
+                        NULL, 0);
+  expect_str(a.out, b.out);
+  run_free(&a);
+  run_free(&b);
+  run_remove("f.sh");
+}
+
+static void a_mistyped_flag_is_warned_of_and_a_harmless_one_is_not(void **state) {
+  (void)state;
+  run_put(
+      "f.sh",
+      "swift sft --model qwen7b --max_length 2048 --learning_rate 1e-4 --per_device_train_batch-szie 2\n");
+  struct run run = answer("import f.sh", NULL, 0);
+  expect_has(run.out, "did you mean");
+  expect_true(strstr(run.out, "--learning_rate") == NULL);
+  run_free(&run);
+  run = answer("import f.sh -v", NULL, 0);
+  expect_has(run.out, "passed over: --learning_rate");
+  run_free(&run);
+  run_remove("f.sh");
+}
+
+static void several_files_go_into_a_folder(void **state) {
+  (void)state;
+  struct run run = answer(
+      "export --to ms-swift --model qwen7b --seq 32k --gpus 8 --zero 3 --offload optimizer -o out", NULL, 0);
+  expect_str(run.out, "out/train.sh\nout/ds_zero3_optimizer_offload.json\n");
+  run_free(&run);
+  run = answer("import out/train.sh -v", NULL, 0); /* the file beside the script is found */
+  expect_has(run.out, "--offload optimizer");
+  expect_has(run.out, "--zero 3");
+  run_free(&run);
+  run_remove("out/train.sh");
+  run_remove("out/ds_zero3_optimizer_offload.json");
+  run_remove("out");
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, run_setup, run_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(exit_codes_are_those_of_the_contract),
+      TEST(an_import_is_the_predict_of_its_job),
+      TEST(a_mistyped_flag_is_warned_of_and_a_harmless_one_is_not),
+      TEST(several_files_go_into_a_folder),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}
