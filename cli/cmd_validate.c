@@ -54,6 +54,14 @@ static enum spp_status load_model(struct spp_cli *cli, const char *text, const s
   return spp_arch_parse(spp_suite_model, strlen(spp_suite_model), "suite", &cli->arena, arch, diag);
 }
 
+/* Parts that the engine runs without; the prediction of the case is without them too. */
+static const char *left_out(const struct spp_arch *whole) {
+  if (whole->vision.kind != SPP_VISION_NONE)
+    return whole->mtp_layers > 0 ? "the vision tower, and the modules that predict several tokens"
+                                 : "the vision tower: its language model is trained";
+  return whole->mtp_layers > 0 ? "the modules that predict several tokens" : NULL;
+}
+
 /* A prepared case, beside what is reported of it. */
 struct prepared {
   struct spp_validate_case run;
@@ -82,15 +90,18 @@ static int64_t default_batch(const struct spp_request *r, int64_t ranks, int64_t
   return or_one(r->micro_batch) * spp_max64(dp, 1) * 2 * pp;
 }
 
-static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framework *framework,
-                                   struct prepared *p, struct spp_diag *diag) {
+static enum spp_status prepare_one(struct spp_cli *cli, struct spp_validate_answer *a, struct prepared *p,
+                                   struct spp_diag *diag) {
   struct spp_args *args = &cli->args;
   struct spp_job_spec *spec = &args->spec;
   struct spp_job job;
   struct spp_layout layout;
   char name[96];
-  enum spp_status status = load_model(cli, NULL, &spec->arch, diag);
+  const struct spp_arch *whole;
+  enum spp_status status = load_model(cli, NULL, &whole, diag);
+  if (status == SPP_OK) status = spp_arch_language_model(whole, &cli->arena, &spec->arch, diag);
   if (status != SPP_OK) return status;
+  a->left_out = left_out(whole);
   int64_t sp =
       args->request.sp > 0 ? args->request.sp : or_one(args->request.ulysses) * or_one(args->request.ring);
   int64_t unit = spp_sat_mul(2 * sp, or_one(args->request.tp));
@@ -104,7 +115,7 @@ static enum spp_status prepare_one(struct spp_cli *cli, const struct spp_framewo
   if (spec->expert_capacity > 0 && spec->arch->experts == 0)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--moe-capacity", "leave it out", "the model has no experts");
   if ((status = spp_setup_documents(cli, args, diag)) != SPP_OK) return status;
-  if ((status = spp_job_resolve(spec, framework, &job, diag)) != SPP_OK) return status;
+  if ((status = spp_job_resolve(spec, a->framework, &job, diag)) != SPP_OK) return status;
   if (spec->arch->experts > 0 && args->request.etp == SPP_UNSET) args->request.etp = 1;
   if ((status = spp_layout_complete(&job, &args->request, &layout, diag)) != SPP_OK) return status;
   spp_layout_describe(&job, &layout, name, sizeof name);
@@ -278,7 +289,7 @@ static enum spp_status prepare_cases(struct spp_cli *cli, struct prepared *list,
   if (!one) return prepare_suite(cli, list, a->cases, &a->count, diag);
   list[0].report = &a->cases[0];
   a->count = 1;
-  return prepare_one(cli, a->framework, &list[0], diag);
+  return prepare_one(cli, a, &list[0], diag);
 }
 
 enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag) {

@@ -125,6 +125,7 @@ void spp_text_validate(const struct spp_validate_answer *a, bool verbose, bool q
   if (!quiet) {
     spp_str_addf(out, "%s backend · %" PRId64 " processors\n", a->backend, a->processors);
     spp_text_line(&a->style, "runs on", SPP_TONE_DIM, a->kernels, out);
+    if (a->left_out) spp_text_line(&a->style, "left out", SPP_TONE_DIM, a->left_out, out);
     spp_str_addc(out, '\n');
     text_table(a, out);
     spp_str_addc(out, '\n');
@@ -286,6 +287,7 @@ void spp_json_validate(const struct spp_validate_answer *a, struct spp_str *out)
   spp_jo_i64(&jo, "processors", a->processors);
   spp_jo_str(&jo, "kernels", a->kernels);
   spp_jo_end(&jo);
+  spp_jo_str(&jo, "left_out", a->left_out);
   spp_jo_arr(&jo, "cases");
   for (int i = 0; i < a->count; i++)
     json_case(&jo, a, &a->cases[i]);

@@ -25,6 +25,7 @@ struct spp_validate_answer {
   int64_t processors;
   const struct spp_framework *framework;
   int count, passed, failed, skipped;
+  const char *left_out; /* parts of the named model that do not run; NULL: none */
   const char *profile; /* where the rates come from: a file, or "measured before the cases" */
   struct spp_validated *cases;
 };

@@ -205,6 +205,9 @@ enum spp_status spp_arch_load_scaled(const char *config_dir, const char *name,
 /* Same from text already read; `where` names it in errors. */
 enum spp_status spp_arch_parse(const char *text, size_t length, const char *where, struct spp_arena *arena,
                                const struct spp_arch **arch, struct spp_diag *diag);
+/* The same without its vision tower, in `arena`; the arch itself when it has none. */
+enum spp_status spp_arch_language_model(const struct spp_arch *arch, struct spp_arena *arena,
+                                        const struct spp_arch **text, struct spp_diag *diag);
 /* Names of the shipped models, sorted; the array and strings live in `arena`. */
 enum spp_status spp_arch_list(const char *config_dir, struct spp_arena *arena, const char *const **names,
                               int *count, struct spp_diag *diag);

@@ -186,3 +186,19 @@ void spp_arch_vision_weights(struct spp_arch *a) {
   else
     add_qwen(a);
 }
+
+enum spp_status spp_arch_language_model(const struct spp_arch *arch, struct spp_arena *arena,
+                                        const struct spp_arch **text, struct spp_diag *diag) {
+  *text = arch;
+  if (arch->vision.kind == SPP_VISION_NONE) return SPP_OK;
+  struct spp_arch *a = spp_arena_alloc(arena, sizeof *a);
+  if (!a) return spp_diag_oom(diag);
+  *a = *arch;
+  a->vision = (struct spp_vision){.kind = SPP_VISION_NONE};
+  a->outer_weight_count = 0;
+  for (int i = 0; i < arch->outer_weight_count; i++)
+    if (arch->outer_weights[i].role != SPP_ROLE_VISION)
+      a->outer_weights[a->outer_weight_count++] = arch->outer_weights[i];
+  *text = a;
+  return SPP_OK;
+}
