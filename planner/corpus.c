@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/num.h"
 #include "model/calib.h"
 #include "model/words.h"
 #include "planner/corpus_reading.h"
@@ -305,6 +306,40 @@ static enum spp_status read_framework(struct spp_corpus_reader *reader, struct s
   return SPP_OK;
 }
 
+/* A record may say less exactly than its framework does how a sequence is cut. torch's context parallelism is
+ * called a ring, but gathers keys and values by default (torch distributed/tensor/experimental/
+ * _context_parallel/_attention.py rotate_method allgather); and some frameworks take a degree alone and cut
+ * it between Ulysses and ring themselves. */
+static void read_split(struct spp_run *run) {
+  const struct spp_framework *f = run->framework;
+  struct spp_request *q = &run->request;
+  if (!f || q->sp < 2) return;
+  bool ring = q->sp_kind == SPP_SP_RING;
+  if (ring && !f->sp_kinds[SPP_SP_RING] && f->sp_kinds[SPP_SP_ALLGATHER]) {
+    q->sp_kind = SPP_SP_ALLGATHER;
+    run->spec.attention = SPP_ATTN_SDPA; /* whose kernel it replaces; "flash" is one of SDPA's */
+    spp_run_fill(run, "ring read as the all-gather of keys and values that this framework has");
+  }
+  int64_t asked = ring ? 1 : q->ulysses;
+  if (f->sp_split != SPP_SPLIT_GCD_KV || asked == SPP_UNSET) return;
+  if (asked == spp_gcd(run->spec.arch->kv_heads, q->sp)) return;
+  q->sp_kind = SPP_UNSET;
+  q->ulysses = q->ring = SPP_UNSET;
+  spp_run_fill(run, "sequence cut between Ulysses and ring as the framework does");
+}
+
+/* Layers that do not divide into the stages, but do with embedding and head counted as one each: the first
+ * and the last stage have one layer less (megatron-core 0.16.1 transformer_config.py
+ * account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split). */
+static void read_stages(struct spp_run *run) {
+  struct spp_request *q = &run->request;
+  if (!run->framework || run->framework->sharding != SPP_SHARDING_MEGATRON || q->pp < 2) return;
+  int64_t layers = run->spec.arch->layers, chunks = spp_sat_mul(q->pp, spp_max64(1, q->vpp));
+  if (layers % chunks == 0 || (layers + 2) % chunks != 0) return;
+  q->first_stage_layers = q->last_stage_layers = (layers + 2) / q->pp - 1;
+  spp_run_fill(run, "embedding and head counted as a layer each by the pipeline");
+}
+
 /* Rows packed from documents: a rule gives their mean length, since records rarely do. */
 static void read_documents(struct spp_corpus_reader *reader, struct spp_json record, struct spp_run *run) {
   struct spp_json rule = spp_reading_first(reader, "documents", record);
@@ -370,6 +405,8 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
   read_lora(record, run);
   status = spp_corpus_model(reader, record, run, diag);
   if (status == SPP_OK && !run->skip) status = read_framework(reader, record, run, diag);
+  read_split(run);
+  read_stages(run);
   if (run->framework)
     run->spec.packing = run->framework->ring_needs_packing; /* rows are full length anyway */
   if (status == SPP_OK && !run->skip) read_documents(reader, record, run);

@@ -1,5 +1,6 @@
 /* Published runs against predictions: what must hold of the shipped corpus, with room for better models. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "planner/score.h"
@@ -100,6 +101,45 @@ static void words_of_a_record_are_read_whole(void **state) {
   expect_i64(held_out(&corpus, "axr-009")->spec.loss, SPP_LOSS_CHOICE_FULL);
 }
 
+static const char ring_and_stages[] =
+    "{\"id\": \"a\", \"group\": \"g\", \"source\": \"huggingface/accelerate\", \"model\": {\"name\": "
+    "\"qwen3-4b\"}, "
+    "\"hardware\": {\"gpu\": \"H100 80GB\", \"gpus\": 4}, \"parallel\": {\"cp\": 4, \"cp_kind\": \"ring\", "
+    "\"fsdp\": 4}, \"attention\": \"flash\", \"seq\": 8192, \"measured\": {}}\n"
+    "{\"id\": \"b\", \"group\": \"g\", \"source\": \"ms-swift\", \"model\": {\"name\": \"qwen2.5-7b\"}, "
+    "\"hardware\": {\"gpu\": \"h100\", \"gpus\": 8}, \"parallel\": {\"cp\": 8, \"cp_kind\": \"ring\", "
+    "\"zero\": 3}, \"seq\": 8192, \"measured\": {}}\n"
+    "{\"id\": \"c\", \"group\": \"g\", \"source\": \"bigscience\", \"model\": {\"name\": \"bloom-176b\", "
+    "\"layers\": 70, \"hidden\": 14336, \"ffn\": 57344, \"heads\": 112, \"vocab\": 250880, \"gated_mlp\": "
+    "false}, "
+    "\"hardware\": {\"gpu\": \"A100-SXM4-80GB\", \"gpus\": 384}, \"parallel\": {\"tp\": 4, \"pp\": 12}, "
+    "\"seq\": 2048, \"micro_batch\": 2, \"global_batch\": 2048, \"measured\": {}}\n";
+
+/* torch's "ring" gathers K and V; ms-swift cuts 8 into Ulysses gcd(4 KV heads, 8) = 4 and ring 2; 70 layers
+ * and the two ends make 72 on 12 stages, five layers on the first and last. */
+static void looser_words_of_a_record_become_what_its_framework_does(void **state) {
+  (void)state;
+  static const char path[] = "test_score_records.jsonl";
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  expect_true(fputs(ring_and_stages, file) >= 0);
+  expect_i64(fclose(file), 0);
+  struct spp_corpus corpus = {.arena = &jobs_arena};
+  struct spp_diag diag = {.status = SPP_OK};
+  struct spp_scoreboard board;
+  jobs_need(spp_corpus_read(JOBS_CONFIG_DIR, path, &corpus, &diag), &diag);
+  expect_i64(remove(path), 0);
+  jobs_need(spp_score_corpus(&corpus, false, NULL, &jobs_arena, &board, &diag), &diag);
+  for (int i = 0; i < board.count; i++)
+    expect_note("%s: %s", board.runs[i].run->id, board.runs[i].skip ? board.runs[i].skip : "scored");
+  expect_i64(board.runs[0].layout.sp_kind, SPP_SP_ALLGATHER);
+  expect_i64(board.runs[0].run->spec.attention, SPP_ATTN_SDPA);
+  expect_i64(board.runs[1].layout.ulysses, 4);
+  expect_i64(board.runs[1].layout.ring, 2);
+  expect_i64(board.runs[2].layout.first_stage_layers, 5);
+  expect_true(board.runs[2].skip == NULL);
+}
+
 static bool differ_in_length_alone(const struct spp_run_score *a, const struct spp_run_score *b) {
   const struct spp_layout *p = &a->layout, *q = &b->layout;
   return a->run->framework == b->run->framework && a->run->spec.gpu == b->run->spec.gpu &&
@@ -164,6 +204,7 @@ int main(void) {
       cmocka_unit_test(serving_records_are_scored_by_the_cache_they_have_room_for),
       cmocka_unit_test(units_and_kinds_are_read_from_the_record),
       cmocka_unit_test(words_of_a_record_are_read_whole),
+      cmocka_unit_test(looser_words_of_a_record_become_what_its_framework_does),
       cmocka_unit_test(memory_grows_with_the_tokens_of_a_rank_as_measured),
       cmocka_unit_test(equal_tokens_a_rank_take_equal_memory_at_any_degree),
       cmocka_unit_test(most_of_the_corpus_is_scored_and_few_verdicts_are_wrong),
