@@ -166,6 +166,47 @@ static void traits_of_a_family_are_set(void **state) {
   spp_arena_free(&arena);
 }
 
+/* What the modeling_*.py of each family computes between its products. Gemma's first configs say "gelu" and
+ * mean the tanh form; MPT's say nothing; OPT's table begins with two rows that no token reads. */
+static void blocks_compute_what_their_familys_code_does(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    enum spp_activation activation;
+    double embedding_scale, logit_scale, logit_softcap;
+    int64_t first_position;
+    bool norms_behind;
+  } cases[] = {
+      {"llama3.1-8b", SPP_SILU, 1, 1, 0, 0, false},
+      {"gpt2", SPP_GELU_TANH, 1, 1, 0, 0, false},
+      {"opt-1.3b", SPP_RELU, 1, 1, 0, 2, false},
+      {"falcon-7b", SPP_GELU, 1, 1, 0, 0, false},
+      {"mosaicml-mpt-7b", SPP_GELU, 1, 1, 0, 0, false},
+      {"pythia-1.4b", SPP_GELU, 1, 1, 0, 0, false},
+      {"phi-2", SPP_GELU_TANH, 1, 1, 0, 0, false},
+      {"starcoder2-3b", SPP_GELU_TANH, 1, 1, 0, 0, false},
+      {"chatglm3-6b", SPP_SILU, 1, 1, 0, 0, false},
+      {"command-r-32b", SPP_SILU, 1, 0.0625, 0, 0, false},
+      {"gemma-2b", SPP_GELU_TANH, 45.254833995939045, 1, 0, 0, false}, /* the root of 2,048 */
+      {"gemma2-2b", SPP_GELU_TANH, 48, 1, 30, 0, false},               /* of 2,304 */
+      {"olmo2-7b", SPP_SILU, 1, 1, 0, 0, true},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct spp_arena arena;
+    spp_arena_init(&arena);
+    const struct spp_arch *a = load(cases[i].name, &arena);
+    expect_note("%s", cases[i].name);
+    expect_i64(a->activation, cases[i].activation);
+    expect_rel(a->embedding_scale, cases[i].embedding_scale, 1e-12);
+    expect_rel(a->logit_scale, cases[i].logit_scale, 1e-12);
+    expect_near(a->logit_softcap, cases[i].logit_softcap, 0);
+    expect_i64(a->first_position, cases[i].first_position);
+    expect_true(a->norms_behind == cases[i].norms_behind);
+    spp_arena_free(&arena);
+  }
+  expect_note("%s", "");
+}
+
 static void names_aliases_and_hub_ids_resolve_without_case(void **state) {
   (void)state;
   static const char *const cases[][2] = {
@@ -242,6 +283,30 @@ static void unknown_names_get_the_nearest_or_the_candidates(void **state) {
 #define USUAL                                                                                                \
   "\"hidden_size\":64,\"intermediate_size\":160,\"num_hidden_layers\":2,\"num_attention_heads\":8,\"vocab_"  \
   "size\":256"
+
+/* Granite divides its logits (modeling_granite.py). */
+static void factors_and_functions_are_read_from_the_config(void **state) {
+  (void)state;
+  struct spp_arena arena;
+  struct spp_diag diag;
+  const struct spp_arch *a;
+  spp_arena_init(&arena);
+  expect_status(parse("{\"model_type\":\"granite\"," USUAL ",\"embedding_multiplier\":12.0,"
+                      "\"residual_multiplier\":0.25,\"logits_scaling\":8.0,\"hidden_act\":\"relu2\"}",
+                      &arena, &a, &diag),
+                SPP_OK, &diag);
+  expect_near(a->embedding_scale, 12, 0);
+  expect_near(a->residual_scale, 0.25, 0);
+  expect_near(a->logit_scale, 0.125, 0);
+  expect_i64(a->activation, SPP_RELU2);
+  expect_i64(a->note_count, 0);
+  expect_status(parse("{\"model_type\":\"llama\"," USUAL ",\"hidden_act\":\"xielu\"}", &arena, &a, &diag),
+                SPP_OK, &diag);
+  expect_i64(a->activation, SPP_SILU);
+  expect_i64(a->note_count, 1);
+  expect_true(strstr(a->notes[0], "xielu") != NULL);
+  spp_arena_free(&arena);
+}
 
 static void write_file(const char *path, const char *text) {
   struct spp_diag diag;
@@ -515,6 +580,8 @@ int main(void) {
       cmocka_unit_test(layers_fall_into_the_kinds_their_family_says),
       cmocka_unit_test(latent_attention_has_its_own_widths),
       cmocka_unit_test(traits_of_a_family_are_set),
+      cmocka_unit_test(blocks_compute_what_their_familys_code_does),
+      cmocka_unit_test(factors_and_functions_are_read_from_the_config),
       cmocka_unit_test(eps_and_rotary_base_are_read_under_each_familys_name),
       cmocka_unit_test(names_aliases_and_hub_ids_resolve_without_case),
       cmocka_unit_test(every_alias_leads_to_a_model),

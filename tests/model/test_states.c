@@ -298,6 +298,38 @@ static void a_tied_head_costs_the_last_stage_a_copy(void **state) {
   jobs_close(&f);
 }
 
+/* 12 layers of 7,087,872, 50,257 x 768 tied, 1,024 positions, a final norm of two vectors: positions stand
+ * with the embedding (NVIDIA/Megatron-LM models/common/embeddings/language_model_embedding.py). */
+static void learned_positions_stand_on_the_first_stage(void **state) {
+  (void)state;
+  const int64_t layers = 12 * 7087872, embedding = 50257 * 768, positions = 1024 * 768, norm = 2 * 768;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "gpt2"), 1024);
+  f.job.loss_path_forced = SPP_LOSS_FUSED_LINEAR;
+  jobs_predict(&f);
+  expect_i64(f.memory.resident[SPP_PART_WEIGHTS], 2 * (layers + embedding + positions + norm));
+  f.layout.pp = 2;
+  f.layout.grad_accum = 4;
+  jobs_predict(&f);
+  expect_i64(f.memory.worst_stage, 1); /* the logits' */
+  expect_i64(f.memory.resident[SPP_PART_WEIGHTS], 2 * (layers / 2 + embedding + norm));
+  jobs_close(&f);
+}
+
+/* GPT-J: 50,400 x 4,096 and a bias. */
+static void the_bias_of_a_head_is_part_of_it(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  struct spp_state_counts head;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "gpt-j-6b"), 1024);
+  jobs_predict(&f);
+  spp_states_count_outer(&f.job, &f.layout, &f.geometry, SPP_OUTER_HEAD, &head);
+  expect_i64(head.elements, INT64_C(50400) * 4096 + 50400);
+  jobs_close(&f);
+}
+
 static void padded_vocabulary_is_paid_for(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -368,6 +400,8 @@ int main(void) {
       cmocka_unit_test(scales_that_are_part_of_a_parameter_are_sharded),
       cmocka_unit_test(a_reference_model_doubles_the_weights_of_a_full_fine_tune),
       cmocka_unit_test(a_tied_head_costs_the_last_stage_a_copy),
+      cmocka_unit_test(learned_positions_stand_on_the_first_stage),
+      cmocka_unit_test(the_bias_of_a_head_is_part_of_it),
       cmocka_unit_test(padded_vocabulary_is_paid_for),
       cmocka_unit_test(fp8_training_keeps_two_copies_before_blackwell),
       cmocka_unit_test(offloaded_states_leave_the_gpu),
