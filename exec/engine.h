@@ -6,6 +6,7 @@
 #define SPP_EXEC_ENGINE_H
 
 #include "exec/attention_parallel.h"
+#include "exec/relu_sides.h"
 #include "exec/weights.h"
 
 /* Groups of one rank; those of one member are NULL. */
@@ -113,8 +114,9 @@ struct spp_engine {
   struct spp_layer_kept *kept; /* [micro-batches in flight][layers of the stage] */
   int64_t step;
   double loss;               /* of this rank's tokens, this step */
-  struct spp_routes *routes; /* NULL: none */
-  bool follows;              /* them, or writes them */
+  struct spp_routes *routes;    /* NULL: none */
+  struct spp_relu_sides *sides; /* NULL: none */
+  bool follows;                 /* them, or writes them */
   double passed;
 };
 

@@ -45,6 +45,8 @@ static enum spp_status widen(const struct spp_layer_work *w, void **spare) {
   SPP_TRY(block(w, kept_part, name, (is_gated(w) ? 2 : 1) * inner_elements(w), &k->gate_up));
   if (is_gated(w)) SPP_TRY(spp_layer_project(w, SPP_SLOT_GATE, SPP_SLOT_GATE_BIAS, x, k->gate_up));
   SPP_TRY(spp_layer_project(w, SPP_SLOT_UP, SPP_SLOT_UP_BIAS, x, up_of(w)));
+  const struct spp_held *read = &w->use->unit->held[is_gated(w) ? SPP_SLOT_GATE : SPP_SLOT_UP];
+  spp_relu_sides_meet(e, w->use->unit->layer, read->first_row, read->rows, k->gate_up);
   spp_heap_free(&e->rank->heap, gathered);
   drop_spare(w, spare);
   return SPP_OK;

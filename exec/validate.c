@@ -49,6 +49,7 @@ struct run {
   bool makes_reference;               /* one rank: fills it */
   bool compares;                      /* with what is there before */
   struct spp_routes *routes;          /* that the first run on one rank writes; NULL: no choice by score */
+  struct spp_relu_sides *sides;       /* likewise; NULL: no ReLU */
   double rounding_error;              /* of one rank in 16 bits against fp32 */
   struct report *reports;             /* [ranks], filled on the leading rank */
   struct spp_heap_total *total;       /* of this process; NULL: not counted */
@@ -121,6 +122,7 @@ static enum spp_status run_rank(const struct run *run, struct spp_rank *rank, st
                                 struct report *r) {
   SPP_TRY(spp_engine_open(rank, run->plan, e));
   e->routes = run->routes;
+  e->sides = run->sides;
   e->follows = run->compares;
   spp_validate_clock_start(&r->clock);
   SPP_TRY(train(run, e, r));
@@ -188,7 +190,8 @@ static enum spp_status make_reference(const char *config_dir, const struct spp_v
                     .reference = run->reference,
                     .makes_reference = true,
                     .reports = report,
-                    .routes = run->routes};
+                    .routes = run->routes,
+                    .sides = run->sides};
   enum spp_status status = report ? SPP_OK : spp_diag_oom(diag);
   exact.dtype = SPP_DTYPE_FP32;
   if (status == SPP_OK) status = run_alone(config_dir, &exact, &one, diag);
@@ -396,6 +399,7 @@ static enum spp_status run_case(const char *config_dir, const struct spp_backend
   SPP_TRY(check_memory(run, ranks, diag));
   SPP_TRY(spp_reference_open(c->setting.arch, arena, run->reference, diag));
   SPP_TRY(open_routes(run, arena, diag));
+  SPP_TRY(spp_relu_sides_open(run->plan, run->steps, arena, &run->sides, diag));
   SPP_TRY(make_reference(config_dir, c, run, loss, diag));
   SPP_TRY(run_for_pages(backend, ranks, run, diag));
   spp_resident_keep();
