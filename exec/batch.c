@@ -110,6 +110,20 @@ static void mark_documents(struct spp_engine *e, int64_t first) {
   e->attention.n_docs = n;
 }
 
+static void fill_tables(struct spp_engine *e) {
+  int64_t half = e->arch->rotary_dim / 2, tokens = e->g->tokens;
+  float gain = (float)e->arch->rope_scaling.gain;
+  for (int local = 0; local < 2 && e->angles[local].cos; local++) {
+    float *cos = e->angles[local].cos, *sin = e->angles[local].sin;
+    for (int64_t i = 0; i < half; i++)
+      spp_rope_column(tokens, half, i, e->batch.positions, spp_arch_rope_frequency(e->arch, local, i), cos,
+                      sin);
+    if (local || gain == 1.0F) continue;
+    e->rank->kernels->ops->scale(tokens * half, gain, cos, SPP_STORE_F32);
+    e->rank->kernels->ops->scale(tokens * half, gain, sin, SPP_STORE_F32);
+  }
+}
+
 /* Each token predicts the next one; the loss is the mean over all tokens of the step. */
 void spp_batch_fill(struct spp_engine *e, int64_t micro_batch) {
   const struct spp_geometry *g = e->g;
@@ -130,8 +144,5 @@ void spp_batch_fill(struct spp_engine *e, int64_t micro_batch) {
     b->targets[t] = real ? token(e, number + 1) : -1;
     b->token_weights[t] = real ? 1.0F / (float)e->packs.step_tokens : 0.0F;
   }
-  for (int local = 0; local < 2 && e->angles[local].cos; local++)
-    for (int64_t i = 0; i < e->arch->rotary_dim / 2; i++)
-      spp_rope_column(g->tokens, e->arch->rotary_dim / 2, i, b->positions,
-                      spp_arch_rope_frequency(e->arch, local, i), e->angles[local].cos, e->angles[local].sin);
+  fill_tables(e);
 }

@@ -123,6 +123,8 @@ static struct lack unknown_part(const struct spp_arch *a) {
   if (a->attention != SPP_ATTENTION_GQA) return (struct lack){"latent attention", grouped};
   if (a->qk_norm == SPP_QK_NORM_FULL && a->norm != SPP_NORM_RMS)
     return (struct lack){"layer norms of q and k", "use a model with RMSNorms of q and k, or none"};
+  if (a->rope_scaling.kind == SPP_ROPE_OTHER && a->rotary_dim > 0)
+    return (struct lack){"this rope_scaling", "use one of type default, linear, llama3 or yarn"};
   if (a->vision.kind != SPP_VISION_NONE) return (struct lack){"vision towers", text};
   if (a->experts > 0 && a->routes_input)
     return (struct lack){"routing weights on the input of experts",

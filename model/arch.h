@@ -83,11 +83,14 @@ struct spp_layer_kind {
 };
 
 /* How rotary frequencies are stretched beyond the lengths a model began with (transformers
- * modeling_rope_utils.py): by one factor, or the slower the more (Llama 3.1). Others are not applied. */
-enum spp_rope_stretch { SPP_ROPE_AS_IS, SPP_ROPE_LINEAR, SPP_ROPE_LLAMA3 };
+ * modeling_rope_utils.py): by one factor, or the slower the more (Llama 3.1; YaRN, arXiv 2309.00071, which
+ * makes q and k longer too). Others are not known. */
+enum spp_rope_stretch { SPP_ROPE_AS_IS, SPP_ROPE_LINEAR, SPP_ROPE_LLAMA3, SPP_ROPE_YARN, SPP_ROPE_OTHER };
 struct spp_rope_scaling {
   enum spp_rope_stretch kind;
   double factor, low, high, original; /* low and high: turns in `original` positions */
+  bool whole;                         /* YaRN: between whole pairs of the head */
+  double gain;                        /* on cos and sin; 1: none */
 };
 
 struct spp_vision {
@@ -115,13 +118,13 @@ struct spp_arch {
       v_head_dim; /* MLA; q_lora_rank 0 = plain q_proj */
   bool qkv_bias, o_bias, mlp_bias, attention_sinks;
   enum spp_qk_norm qk_norm;
-  int64_t rotary_dim;       /* elements of each head that turn with their position, in layers where any does */
-  bool rotary_neighbours;   /* in pairs (2i, 2i + 1), not of two halves */
-  double rope_theta;        /* base of the rotary frequencies */
-  double rope_local_theta;  /* that of layers with a window (Gemma 3); 0: the same */
+  int64_t rotary_dim;      /* elements of each head that turn with their position, in layers where any does */
+  bool rotary_neighbours;  /* in pairs (2i, 2i + 1), not of two halves */
+  double rope_theta;       /* base of the rotary frequencies */
+  double rope_local_theta; /* that of layers with a window (Gemma 3); 0: the same */
   struct spp_rope_scaling rope_scaling;
-  double alibi;             /* factor on the slopes of linear biases; 0: none */
-  double attention_scale;   /* factor on the product of q and k */
+  double alibi;           /* factor on the slopes of linear biases; 0: none */
+  double attention_scale; /* factor on the product of q and k */
   enum spp_norm_kind norm;
   double norm_eps;
   int norms_per_layer; /* norms of width hidden in one layer: 2, 4 (Gemma 2/3), 1 (parallel attention) */
@@ -133,8 +136,8 @@ struct spp_arch {
   unsigned keeps;            /* SPP_KEEPS_* */
   int64_t learned_positions; /* rows of a learned position table, 0 = none */
   int64_t first_position;    /* row of the table that the first token of a text reads (OPT: 2) */
-  double attention_softcap; /* 0: none */
-  double logit_softcap; /* 0: none */
+  double attention_softcap;  /* 0: none */
+  double logit_softcap;      /* 0: none */
   /* Factors: on the embedding, on what attention and MLP add to the stream, on the logits. */
   double embedding_scale, residual_scale, logit_scale;
 

@@ -66,27 +66,74 @@ static double read_theta(struct spp_arch_reader *r) {
   return theta < 1 ? 1 : theta;
 }
 
+static struct spp_json scaling_of(const struct spp_arch_reader *r) {
+  struct spp_json v = spp_json_get(r->text, "rope_scaling");
+  return spp_json_kind(v) == SPP_JSON_OBJECT ? v : spp_json_get(r->text, "rope_parameters");
+}
+
+/* mrope: a text's positions are the same in each of its parts. */
+static enum spp_rope_stretch stretch_of(const char *type) {
+  static const struct {
+    const char *type;
+    enum spp_rope_stretch kind;
+  } kinds[] = {{"", SPP_ROPE_AS_IS},        {"default", SPP_ROPE_AS_IS}, {"mrope", SPP_ROPE_AS_IS},
+               {"linear", SPP_ROPE_LINEAR}, {"llama3", SPP_ROPE_LLAMA3}, {"yarn", SPP_ROPE_YARN}};
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    if (strcmp(kinds[i].type, type) == 0) return kinds[i].kind;
+  return SPP_ROPE_OTHER;
+}
+
+/* modeling_rope_utils.py _compute_yarn_parameters get_mscale. */
+static double mscale(double factor, double times) {
+  return factor > 1 ? 0.1 * times * log(factor) + 1 : 1;
+}
+static double read_gain(struct spp_arch_reader *r, struct spp_json v, double factor) {
+  double own = read_real(r, spp_json_get(v, "mscale"), 1e3, 0),
+         all = read_real(r, spp_json_get(v, "mscale_all_dim"), 1e3, 0);
+  double usual = own > 0 && all > 0 ? mscale(factor, own) / mscale(factor, all) : mscale(factor, 1);
+  return read_real(r, spp_json_get(v, "attention_factor"), 1e3, usual);
+}
+
 static void read_scaling(struct spp_arch_reader *r) {
   struct spp_rope_scaling *s = &r->arch->rope_scaling;
-  struct spp_json v = spp_json_get(r->text, "rope_scaling");
+  struct spp_json v = scaling_of(r);
   const char *type = "";
-  if (spp_json_kind(v) != SPP_JSON_OBJECT) v = spp_json_get(r->text, "rope_parameters");
   if (r->status == SPP_OK) r->status = spp_json_string_or(spp_json_get(v, "type"), "", &type, r->diag);
   if (r->status == SPP_OK) r->status = spp_json_string_or(spp_json_get(v, "rope_type"), type, &type, r->diag);
-  if (strcmp(type, "linear") == 0) s->kind = SPP_ROPE_LINEAR;
-  if (strcmp(type, "llama3") == 0) s->kind = SPP_ROPE_LLAMA3;
+  s->kind = stretch_of(type);
+  bool yarn = s->kind == SPP_ROPE_YARN;
+  double usual = yarn && r->arch->max_positions > 0 ? (double)r->arch->max_positions : 8192;
   s->factor = read_real(r, spp_json_get(v, "factor"), 1e9, 1);
-  s->low = read_real(r, spp_json_get(v, "low_freq_factor"), 1e9, 1);
-  s->high = read_real(r, spp_json_get(v, "high_freq_factor"), 1e9, 4);
-  s->original = read_real(r, spp_json_get(v, "original_max_position_embeddings"), 1e12, 8192);
-  if (!(s->factor > 0 && s->low > 0 && s->high > s->low)) s->kind = SPP_ROPE_AS_IS;
+  s->low = read_real(r, spp_json_get(v, yarn ? "beta_slow" : "low_freq_factor"), 1e9, 1);
+  s->high = read_real(r, spp_json_get(v, yarn ? "beta_fast" : "high_freq_factor"), 1e9, yarn ? 32 : 4);
+  s->original = read_real(r, spp_json_get(v, "original_max_position_embeddings"), 1e12, usual);
+  s->whole = spp_arch_read_bool(r, spp_json_get(v, "truncate"), true);
+  s->gain = yarn ? read_gain(r, v, s->factor) : 1;
+  if (!(s->factor > 0 && s->low > 0 && s->high > s->low && s->original > 0)) s->kind = SPP_ROPE_AS_IS;
+}
+
+/* Pair of the head that turns so often in the positions the model began with. */
+static double pair_of(const struct spp_arch *a, double turns) {
+  return (double)a->rotary_dim * log(a->rope_scaling.original / (turns * 2 * acos(-1.0))) /
+         (2 * log(a->rope_theta));
+}
+
+/* How far YaRN stretches pair i: 0 not at all, 1 by the whole factor. */
+static double yarn_part(const struct spp_arch *a, int64_t i) {
+  const struct spp_rope_scaling *s = &a->rope_scaling;
+  double first = pair_of(a, s->high), last = pair_of(a, s->low);
+  first = fmax(s->whole ? floor(first) : first, 0);
+  last = fmin(s->whole ? ceil(last) : last, (double)a->rotary_dim - 1);
+  if (first == last) last += 0.001;
+  return fmin(fmax(((double)i - first) / (last - first), 0), 1);
 }
 
 double spp_arch_rope_frequency(const struct spp_arch *a, bool local, int64_t i) {
   const struct spp_rope_scaling *s = &a->rope_scaling;
   double f = pow(local ? a->rope_local_theta : a->rope_theta, -2.0 * (double)i / (double)a->rotary_dim);
   double turns = s->original * f / (2 * acos(-1.0)); /* in the positions the model began with */
-  if (local || s->kind == SPP_ROPE_AS_IS) return f;
+  if (local || s->kind == SPP_ROPE_AS_IS || s->kind == SPP_ROPE_OTHER) return f;
+  if (s->kind == SPP_ROPE_YARN) return f * (1 + yarn_part(a, i) * (1 / s->factor - 1));
   if (s->kind == SPP_ROPE_LINEAR || turns < s->low) return f / s->factor;
   if (turns > s->high) return f;
   double part = (turns - s->low) / (s->high - s->low);
@@ -128,6 +175,13 @@ static double read_scale(struct spp_arch_reader *r) {
   return read_real(r, spp_json_get(r->text, "attention_multiplier"), 1e9, plain);
 }
 
+/* modeling_deepseek_v3.py yarn_apply_mscale: YaRN lengthens the whole product there, not its rotary part. */
+static double read_latent_gain(struct spp_arch_reader *r) {
+  double all = read_real(r, spp_json_get(scaling_of(r), "mscale_all_dim"), 1e3, 0);
+  double gain = all > 0 ? mscale(r->arch->rope_scaling.factor, all) : 1;
+  return gain * gain;
+}
+
 void spp_arch_read_positions(struct spp_arch_reader *r) {
   const struct position_rule *rule = rule_of(r);
   struct spp_arch *a = r->arch;
@@ -137,6 +191,7 @@ void spp_arch_read_positions(struct spp_arch_reader *r) {
   a->rope_local_theta = read_rope(r, "rope_local_base_freq", 1e15, rule->local_theta);
   a->rotary_neighbours = rule->neighbours;
   read_scaling(r);
+  if (a->attention == SPP_ATTENTION_MLA) a->attention_scale *= read_latent_gain(r);
   if (a->alibi > 0 || a->learned_positions > 0 || rule->part == 0) return;
   int64_t head = a->attention == SPP_ATTENTION_MLA ? a->qk_rope_dim : a->head_dim;
   double part = a->attention == SPP_ATTENTION_MLA ? 1 : part_of_head(r, rule->part);

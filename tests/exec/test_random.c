@@ -62,7 +62,11 @@ static const struct {
     {"qwen3_moe", "", true, false},
     {"qwen2_moe", "\"mlp_only_layers\":[1],\"shared_expert_intermediate_size\":24,\"norm_topk_prob\":false,",
      true, true},
-    {"glm4_moe", "\"n_shared_experts\":1,\"first_k_dense_replace\":1,", true, true},
+    {"glm4_moe",
+     "\"n_shared_experts\":1,\"first_k_dense_replace\":1,\"n_group\":2,\"topk_group\":1,\"routed_scaling_"
+     "factor\":2.5,",
+     true, true},
+    {"gpt_oss", "\"sliding_window\":9,", true, false},
 };
 enum { FAMILIES = sizeof families / sizeof families[0] };
 

@@ -110,9 +110,35 @@ static void frequencies_are_stretched_as_the_config_says(void **state) {
   spp_arena_free(&arena);
 }
 
+/* Base 10000, head of 64, factor 4, 4096 positions: a pair that turns r times is 32 ln(4096/(2 pi r))/ln
+ * 10000, 22.5 for r = 1 and 10.47 for r = 32: pairs up to 10 stay, those from 23 on turn a quarter, and of
+ * pair 16, 1e-2, 6/13 goes to a quarter. cos and sin grow by 0.1 ln 4 + 1, unless the config says by what. */
+static void yarn_stretches_between_two_pairs_and_grows(void **state) {
+  (void)state;
+  struct spp_arena arena;
+  const struct spp_arch *a =
+      arch_of("{\"model_type\":\"llama\",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,"
+              "\"original_max_position_embeddings\":4096}," SHAPE "}",
+              &arena);
+  expect_rel(spp_arch_rope_frequency(a, false, 10), pow(10000, -10.0 / 32), 1e-12);
+  expect_rel(spp_arch_rope_frequency(a, false, 16), 1e-2 * (1 - 0.75 * 6 / 13), 1e-12);
+  expect_rel(spp_arch_rope_frequency(a, false, 23), pow(10000, -23.0 / 32) / 4, 1e-12);
+  expect_rel(a->rope_scaling.gain, 1.13862943611, 1e-9);
+  spp_arena_free(&arena);
+  a = arch_of("{\"model_type\":\"llama\",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,"
+              "\"attention_factor\":1.0}," SHAPE "}",
+              &arena);
+  expect_rel(a->rope_scaling.gain, 1, 1e-12);
+  spp_arena_free(&arena);
+  a = arch_of("{\"model_type\":\"llama\",\"rope_scaling\":{\"type\":\"longrope\"}," SHAPE "}", &arena);
+  expect_i64(a->rope_scaling.kind, SPP_ROPE_OTHER);
+  spp_arena_free(&arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_config_says_how_positions_enter_attention),
                                      cmocka_unit_test(a_scaled_head_turns_as_large_a_part),
-                                     cmocka_unit_test(frequencies_are_stretched_as_the_config_says)};
+                                     cmocka_unit_test(frequencies_are_stretched_as_the_config_says),
+                                     cmocka_unit_test(yarn_stretches_between_two_pairs_and_grows)};
   return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
