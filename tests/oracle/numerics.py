@@ -26,8 +26,10 @@ Documents are run one by one from position 0, which is what packed ones mean. Ev
 the last of a document too; the loss is the mean over all tokens of a step. Where a class would leave a token's embedding
 out of training (padding_idx) that is turned off, as is dropout (eval mode).
 
-Left out: Baichuan, ChatGLM, InternLM and InternLM 2 and Qwen (1), whose classes are remote code beside the checkpoint; InternLM 3
-is read as Llama by transformers.
+Not in transformers, remote code beside the checkpoint: Baichuan, ChatGLM, InternLM, InternLM 2 and Qwen (1). Classes that compute the
+same stand in for ChatGLM 3 (GLM), Baichuan-7B, InternLM and InternLM 2 (Llama) and Qwen (Qwen2). None does for Baichuan-13B (linear
+biases: MPT and Falcon show these) nor for Baichuan 2, whose head has rows of length 1 (NormHead). InternLM 3 is read as Llama by
+transformers: left out.
 """
 
 import json
@@ -150,6 +152,7 @@ NAMES = {
     "phi": dict(LLAMA, norm="model.final_layernorm.weight", norms=["input_layernorm"], o="self_attn.dense", up="mlp.fc1",
                 down="mlp.fc2"),
     "joined": dict(LLAMA, joins_qkv=True),
+    "chatglm": dict(LLAMA, joins_qkv=True, gate_up="mlp.gate_up_proj"),
     "granitemoe": dict(LLAMA, router="block_sparse_moe.router.weight", experts="block_sparse_moe.experts.",
                        joined_experts=True),
     "starcoder2": dict(LLAMA, up="mlp.c_fc", down="mlp.c_proj"),
@@ -425,9 +428,10 @@ def record(case):
     given = dict({k: v for k, v in config.items() if k != "model_type"}, **case["extra"])
     made = AutoConfig.for_model(case["of"] or config["model_type"], **given)
     torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(made, attn_implementation=case.get("attention", "eager"), experts_implementation="eager").double().eval()
-    layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in config)
-    vocab = config["vocab_size"]
+    model = AutoModelForCausalLM.from_config(made, attn_implementation=case["attention"], experts_implementation="eager")
+    model = model.double().eval()
+    layers = next(config[k] for k in ("num_hidden_layers", "n_layer", "n_layers", "num_layers") if k in config)
+    vocab = made.vocab_size
     placed = Placed(model, rows_of(model, NAMES[case["names"]], layers), NORM_OFFSET.get(config["model_type"], 0))
     optimizer = torch.optim.AdamW(model.parameters(), **ADAMW)
     losses, gradient = [], None
@@ -492,6 +496,7 @@ CASES = {
     "qwen3-yarn": case("qwen3", batch=WHOLE, **SHAPE, **ROPE, **UNTIED, **RMS6, rope_scaling={
         "rope_type": "yarn", "factor": 4.0, "beta_fast": 4.0, "original_max_position_embeddings": 16}),
     "phi3": case("phi3", names="phi3", **WIDE, **ROPE, **UNTIED, **RMS5, sliding_window=5),
+    "phi4-mini": case("phi3", names="phi3", batch=WHOLE, **WIDE, **ROPE, **TIED, **RMS5, partial_rotary_factor=0.75),
     "granite": case("granite", **NO_HEAD_DIM, **ROPE, **TIED, **RMS5, attention_multiplier=0.25, embedding_multiplier=3.0,
                     residual_multiplier=0.5, logits_scaling=2.0),
     "smollm3": case("smollm3", **dict(WIDE, num_hidden_layers=4), **ROPE, **TIED, **RMS6, no_rope_layer_interval=4),
@@ -505,7 +510,14 @@ CASES = {
     "internlm2": case("internlm2", of="llama", names="joined", **NO_HEAD_DIM, **ROPE, **UNTIED, **RMS5, bias=False),
     "baichuan-7b": case("baichuan", of="llama", names="joined", batch=WHOLE, **NO_KV_HEADS, **UNTIED, **RMS6),
     "qwen": case("qwen", of="qwen2", names="joined", **dict(NO_KV_HEADS, intermediate_size=96), rotary_emb_base=500.0, **UNTIED,
-                 layer_norm_epsilon=1e-6, no_bias=True, extra={"num_key_value_heads": 4, "intermediate_size": 48, "rope_theta": 500.0, "rms_norm_eps": 1e-6}),
+                 layer_norm_epsilon=1e-6, no_bias=True, extra={"num_key_value_heads": 4, "intermediate_size": 48,
+                                                               "rope_theta": 500.0, "rms_norm_eps": 1e-6}),
+    "chatglm3": case("chatglm", of="glm", names="chatglm", hidden_size=64, ffn_hidden_size=48, num_layers=2,
+                     num_attention_heads=4, kv_channels=16, multi_query_attention=True, multi_query_group_num=2,
+                     padded_vocab_size=72, seq_length=64, layernorm_epsilon=1e-5, rmsnorm=True, add_qkv_bias=True,
+                     add_bias_linear=False, tie_word_embeddings=False,
+                     extra={"intermediate_size": 48, "num_hidden_layers": 2, "num_key_value_heads": 2, "head_dim": 16,
+                            "vocab_size": 72, "rms_norm_eps": 1e-5, "attention_bias": True, "rope_theta": 10000.0}),
     # mixtures of experts
     "qwen3-moe": case("qwen3_moe", **SHAPE, **ROPE, **UNTIED, **EXPERTS, **RMS6, num_experts=4, norm_topk_prob=True),
     "qwen3-moe-defaults": case("qwen3_moe", batch=WHOLE, **SHAPE, **ROPE, **UNTIED, **EXPERTS, num_experts=4),
