@@ -254,6 +254,7 @@ struct spp_framework {
   bool offload_keeps_grads; /* an offloaded optimizer takes gradients from the GPU at the step only */
   bool flat_units;        /* FSDP1: units are cut on the GPU, one after the other, and gathered on a stream of their own */
   bool plain_segments;    /* no expandable segments: a request finds no room in smaller free blocks */
+  bool expandable_segments; /* free pages go back to the driver before the allocator fails */
   bool splits_segments;   /* no expandable segments, rows of varying length: inputs land in freed blocks of logits */
   bool logs_no_memory;    /* its log has no memory figure: one that is printed without a name is the driver's */
   bool logs_first_step;   /* its log prints memory once, after the first step */

@@ -95,6 +95,7 @@ static const struct field fields[] = {
     {"offload_keeps_grads", KIND_BOOL, AT(offload_keeps_grads), 0, true},
     {"flat_units", KIND_BOOL, AT(flat_units), 0, true},
     {"plain_segments", KIND_BOOL, AT(plain_segments), 0, true},
+    {"expandable_segments", KIND_BOOL, AT(expandable_segments), 0, true},
     {"splits_segments", KIND_BOOL, AT(splits_segments), 0, true},
     {"logs_no_memory", KIND_BOOL, AT(logs_no_memory), 0, true},
     {"logs_first_step", KIND_BOOL, AT(logs_first_step), 0, true},

@@ -56,19 +56,19 @@ struct loss_row {
  * per_token_loss_func_sp, ChunkedCrossEntropyLoss; VOCAB_PARALLEL NVIDIA/Megatron-LM tensor_parallel/
  * cross_entropy.py; VOCAB_COMPILED the same operators under torch.compile, fusions/fused_cross_entropy.py:
  * forward in place, backward in a copy of the softmax, of which the 16-bit gradient is made (what inductor
- * makes of it: tests/oracle/compiled_loss.py); FUSED_LINEAR linkedin/Liger-Kernel ops/fused_linear_cross_entropy.py; TILED
- * deepspeedai/DeepSpeed runtime/sequence_parallel/ulysses_sp.py TiledFusedLogitsLoss; CHUNKED the HF path
- * chunk by chunk; FP32_LOGITS pytorch/torchtitan components/loss.py under torch.compile, which fuses the
- * upcast [read in inductor's output]; HF_SHIFTED transformers before 4.45 models/llama/modeling_llama.py
- * LlamaForCausalLM.forward: fp32 logits, shifted (a view of one sequence), cross entropy [4.35.2]; TE_FUSED
- * NVIDIA/TransformerEngine common/triton/cross_entropy.py [recalled]; PARALLEL torch
- * distributed/tensor/parallel/loss.py: backward is (grad_input + exp(x)) * grad_output;
- * CHUNKS_KEPT Lightning-AI/litgpt 0.4.0 utils.py chunked_cross_entropy over the list that the model returns,
- * which lightning 2.2.5 fabric/plugins/precision/half.py convert_output casts to fp32: gradients of the
- * chunks take the place of their log-softmax; CHUNKED_HEAD pytorch/torchtitan 0.3.0 components/loss.py
- * ChunkedLossWrapper, GradAccumulator: the head's gradient is summed whole in the reduce type until the last
- * chunk (torch _fsdp_param.py to_accumulated_grad_if_needed); compiled cross entropy, or operator by operator
- * with the 16-bit logits referenced by the loop; CHUNKS_16BIT torchtune 0.3.1
+ * makes of it: tests/oracle/compiled_loss.py); FUSED_LINEAR linkedin/Liger-Kernel
+ * ops/fused_linear_cross_entropy.py; TILED deepspeedai/DeepSpeed runtime/sequence_parallel/ulysses_sp.py
+ * TiledFusedLogitsLoss; CHUNKED the HF path chunk by chunk; FP32_LOGITS pytorch/torchtitan components/loss.py
+ * under torch.compile, which fuses the upcast [read in inductor's output]; HF_SHIFTED transformers
+ * before 4.45 models/llama/modeling_llama.py LlamaForCausalLM.forward: fp32 logits, shifted (a view of one
+ * sequence), cross entropy [4.35.2]; TE_FUSED NVIDIA/TransformerEngine common/triton/cross_entropy.py
+ * [recalled]; PARALLEL torch distributed/tensor/parallel/loss.py: backward is (grad_input + exp(x)) *
+ * grad_output; CHUNKS_KEPT Lightning-AI/litgpt 0.4.0 utils.py chunked_cross_entropy over the list that the
+ * model returns, which lightning 2.2.5 fabric/plugins/precision/half.py convert_output casts to fp32:
+ * gradients of the chunks take the place of their log-softmax; CHUNKED_HEAD pytorch/torchtitan 0.3.0
+ * components/loss.py ChunkedLossWrapper, GradAccumulator: the head's gradient is summed whole in the reduce
+ * type until the last chunk (torch _fsdp_param.py to_accumulated_grad_if_needed); compiled cross entropy, or
+ * operator by operator with the 16-bit logits referenced by the loop; CHUNKS_16BIT torchtune 0.3.1
  * modules/loss/ce_chunked_output_loss.py, recipes (the list is deleted before backward): compiled chunks keep
  * their 16-bit logits; autograd runs later nodes first, so that all chunks have their gradients, in place of
  * the logits, before the first product of the head, whose gradient is summed over chunks (torch

@@ -308,6 +308,28 @@ static void communicators_own_buffers(void **state) {
   jobs_close(&f);
 }
 
+/* 40 parts in 1,000 of the reserve are given back, 1 in 100 of what is allocated lies beside blocks in use.
+ */
+static void expandable_segments_give_free_pages_back(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-0.5b"), 4096);
+  f.framework.allocator_factor = 1.05;
+  f.job.loss_path_forced = SPP_LOSS_FUSED_LINEAR;
+  jobs_predict(&f);
+  int64_t reserved = f.memory.reserved_bytes, headroom = f.memory.headroom_bytes;
+  f.framework.expandable_segments = true;
+  jobs_predict(&f);
+  expect_i64(f.memory.reserved_bytes, reserved);
+  expect_rel((double)(reserved - f.memory.reclaimable_bytes), 1.01 * (double)f.memory.peak_bytes, 1e-3);
+  expect_i64(f.memory.headroom_bytes - headroom, f.memory.reclaimable_bytes);
+  f.framework.allocator_factor = 1.0; /* a ledger that counts what is allocated has nothing to give */
+  jobs_predict(&f);
+  expect_i64(f.memory.reclaimable_bytes, 0);
+  jobs_close(&f);
+}
+
 static void the_allocator_holds_back_a_share_in_whole_segments(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -465,6 +487,7 @@ int main(void) {
       cmocka_unit_test(ring_buffers_are_those_of_the_implementation),
       cmocka_unit_test(ulysses_exchanges_need_three_copies),
       cmocka_unit_test(communicators_own_buffers),
+      cmocka_unit_test(expandable_segments_give_free_pages_back),
       cmocka_unit_test(the_allocator_holds_back_a_share_in_whole_segments),
       cmocka_unit_test(gradients_of_a_single_micro_batch_come_as_inputs_go),
       cmocka_unit_test(host_memory_is_a_limit_of_its_own),
