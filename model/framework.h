@@ -240,6 +240,7 @@ struct spp_framework {
   int64_t context_bytes;
   int64_t nccl_bytes_per_group; /* per communicator; 0 = from channels and peers */
   int64_t nccl_channels, nccl_p2p_channels;
+  bool tp_user_buffers; /* exchanges of tensor parallelism go through buffers of their own, one a product */
   bool nccl_all_groups; /* a communicator for every group of ranks that has a name, equal ranks or not */
   bool position_ids_gather; /* ms-swift, ALST: int64 position ids gathered in every layer */
   bool vision_on_every_sp_rank;

@@ -147,10 +147,12 @@ void spp_memory_add_held(const struct spp_memory_stage *s, struct spp_memory_sum
 
 void spp_memory_add_pass(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
   spp_memory_add_vision(s, sum);
-  if (s->view->trains)
-    spp_memory_add_outer(s, sum);
-  else
+  if (!s->view->trains) {
     spp_memory_add_inference(s, sum);
+    return;
+  }
+  spp_memory_add_outer(s, sum);
+  spp_memory_add_user_buffers(s->view, sum);
 }
 
 void spp_memory_add_running(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,

@@ -17,6 +17,9 @@ static const struct spp_tensor ring = {"NCCL: ring group", SPP_PART_NCCL, "one c
 static const struct spp_tensor gather = {"NCCL: all-gather group", SPP_PART_NCCL, "communicator buffers"};
 static const struct spp_tensor expert = {"NCCL: expert group", SPP_PART_NCCL, "one connection per peer"};
 
+static const struct spp_tensor user = {"TP user buffers", SPP_PART_NCCL,
+                                       "hidden states on their way to or from a product"};
+
 int64_t spp_nccl_bytes(int64_t channels, int64_t peers) {
   /* Receive connection in write mode, per channel: LL 8*512*8*16, LL128 120*640*8*8, SIMPLE 4 MiB, header;
    * rounded up to 2 MiB (NVIDIA/nccl src/init.cc, src/include/device.h, src/transport/p2p.cc). */
@@ -80,6 +83,19 @@ static void add_nccl(const struct spp_memory_view *v, struct spp_memory_sum *sum
   else
     add_peers(&n, &ring, g->sr, spp_min64(2, g->sr - 1));
   add_peers(&n, &expert, g->ep, g->ep - 1);
+}
+
+/* A buffer of a sequence's hidden states for each product whose exchange is split to overlap: eight gather,
+ * in the type of the products, four reduce, in 16 bit (transformer-engine 2.9.0 pytorch/module/base.py
+ * initialize_ub; megatron-bridge 0.3.1 training/initialize.py). They are no memory of torch's allocator. */
+void spp_memory_add_user_buffers(const struct spp_memory_view *v, struct spp_memory_sum *sum) {
+  const int64_t gathers = 8, reduces = 4;
+  if (!v->job->framework->tp_user_buffers || v->job->overlap == 0 || v->g->tp <= 1 || !v->layout->megatron_sp)
+    return;
+  int64_t gathered = v->job->dtype == SPP_DTYPE_FP8 ? 1 : spp_dtype_bytes(v->act);
+  int64_t bytes = gathers * gathered + reduces * spp_dtype_bytes(v->act);
+  spp_memory_add_bytes(sum, &user, SPP_LIVE_ALWAYS,
+                       spp_sat_mul(spp_sat_mul(v->g->tokens, v->job->arch->hidden), bytes));
 }
 
 void spp_memory_add_fixed(const struct spp_memory_view *v, struct spp_memory_sum *sum) {

@@ -148,6 +148,7 @@ void spp_memory_add_outer(const struct spp_memory_stage *s, struct spp_memory_su
 void spp_memory_add_vision(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_inference(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_fixed(const struct spp_memory_view *v, struct spp_memory_sum *sum);
+void spp_memory_add_user_buffers(const struct spp_memory_view *v, struct spp_memory_sum *sum);
 
 /* Bytes of the input of a recomputed layer; what one layer keeps under the layout's recompute; and those of a stage for one micro-batch. */
 int64_t spp_memory_input_bytes(const struct spp_memory_view *v);

@@ -308,6 +308,29 @@ static void communicators_own_buffers(void **state) {
   jobs_close(&f);
 }
 
+/* 4,096 tokens of 4,096 columns: eight buffers that gather and four that reduce, bf16; in FP8 those that
+ * gather hold one byte an element. */
+static void overlapped_exchanges_have_buffers_of_their_own(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "llama3-8b"), 4096);
+  f.layout.tp = 2;
+  f.layout.megatron_sp = true;
+  jobs_predict(&f);
+  int64_t plain = f.memory.parts[SPP_PART_NCCL];
+  f.framework.tp_user_buffers = true;
+  jobs_predict(&f);
+  expect_i64(f.memory.parts[SPP_PART_NCCL] - plain, INT64_C(4096) * 4096 * (8 * 2 + 4 * 2));
+  f.job.dtype = SPP_DTYPE_FP8;
+  jobs_predict(&f);
+  expect_i64(f.memory.parts[SPP_PART_NCCL] - plain, INT64_C(4096) * 4096 * (8 * 1 + 4 * 2));
+  f.layout.megatron_sp = false; /* nothing is split over the ranks between products */
+  jobs_predict(&f);
+  expect_i64(f.memory.parts[SPP_PART_NCCL], plain);
+  jobs_close(&f);
+}
+
 /* 40 parts in 1,000 of the reserve are given back, 1 in 100 of what is allocated lies beside blocks in use.
  */
 static void expandable_segments_give_free_pages_back(void **state) {
@@ -487,6 +510,7 @@ int main(void) {
       cmocka_unit_test(ring_buffers_are_those_of_the_implementation),
       cmocka_unit_test(ulysses_exchanges_need_three_copies),
       cmocka_unit_test(communicators_own_buffers),
+      cmocka_unit_test(overlapped_exchanges_have_buffers_of_their_own),
       cmocka_unit_test(expandable_segments_give_free_pages_back),
       cmocka_unit_test(the_allocator_holds_back_a_share_in_whole_segments),
       cmocka_unit_test(gradients_of_a_single_micro_batch_come_as_inputs_go),
