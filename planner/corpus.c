@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "model/calib.h"
-#include "model/words.h"
 #include "planner/corpus_reading.h"
 
 static const double gib = 1073741824.0;
@@ -23,10 +22,10 @@ static enum spp_memory_kind memory_kind(const char *text) {
   static const struct {
     const char *word;
     enum spp_memory_kind kind;
-  } words[] = {{"capacity", SPP_MEASURED_CAPACITY},  {"comment", SPP_MEASURED_UNSTATED},
-               {"NVML", SPP_MEASURED_DEVICE},        {"nvidia-smi", SPP_MEASURED_DEVICE},
-               {"reserved", SPP_MEASURED_RESERVED},  {"logged", SPP_MEASURED_LOGGED},
-               {"allocated", SPP_MEASURED_ALLOCATED}};
+  } words[] = {{"capacity", SPP_MEASURED_CAPACITY},   {"comment", SPP_MEASURED_UNSTATED},
+               {"NVML", SPP_MEASURED_DEVICE},         {"nvidia-smi", SPP_MEASURED_DEVICE},
+               {"reserved", SPP_MEASURED_RESERVED},   {"logged", SPP_MEASURED_LOGGED},
+               {"allocated", SPP_MEASURED_ALLOCATED}, {"active", SPP_MEASURED_ALLOCATED}};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (spp_text_contains(text, words[i].word)) return words[i].kind;
   return SPP_MEASURED_UNSTATED;
@@ -83,30 +82,18 @@ static enum spp_dtype read_dtype(const char *precision) {
   return spp_text_contains(precision, "fp32") ? SPP_DTYPE_FP32 : SPP_DTYPE_BF16;
 }
 
-static int read_attention(const char *attention) {
-  static const struct {
-    const char *word;
-    enum spp_attention_impl impl;
-  } words[] = {{"fa2 (triton", SPP_ATTN_FA1}, {"fa1", SPP_ATTN_FA1},   {"unfused", SPP_ATTN_EAGER},
-               {"fa3", SPP_ATTN_FA3},         {"te", SPP_ATTN_TE},     {"cudnn", SPP_ATTN_TE},
-               {"fa2", SPP_ATTN_FA2},         {"flash", SPP_ATTN_FA2}, {"sdpa", SPP_ATTN_SDPA},
-               {"eager", SPP_ATTN_EAGER}};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-    if (!strncmp(attention, words[i].word, strlen(words[i].word))) return (int)words[i].impl;
-  return SPP_UNSET;
-}
-
 static void read_recompute(struct spp_json record, struct spp_run *run) {
   const char *text = spp_record_text(record, "recompute");
   bool known = !spp_text_contains(text, "presumed") && !spp_text_contains(text, "unstated");
   if (!known)
     spp_run_fill(run, "recompute not stated: the framework's default");
-  else if (!strncmp(text, "full", 4))
-    run->request.recompute = SPP_RECOMPUTE_FULL;
-  else if (!strncmp(text, "selective", 9))
+  else if (spp_text_starts(text, "selective"))
     run->request.recompute = SPP_RECOMPUTE_SELECTIVE;
-  else if (!strncmp(text, "none", 4))
+  else if (spp_text_starts(text, "no") || spp_text_starts(text, "off") || spp_text_starts(text, "false"))
     run->request.recompute = SPP_RECOMPUTE_NONE;
+  else if (spp_text_starts(text, "full") || spp_text_contains(text, "checkpointing") ||
+           spp_text_starts(text, "true"))
+    run->request.recompute = SPP_RECOMPUTE_FULL;
   else
     spp_run_fill(run, "recompute not stated: the framework's default");
   int64_t modules = 0;
@@ -122,49 +109,17 @@ static void read_offload(const char *text, struct spp_run *run) {
   if (!*text) return;
   bool params = spp_text_contains(text, "param");
   bool optimizer = spp_text_contains(text, "optimizer");
-  bool activations = spp_text_contains(text, "activations");
+  bool activations = spp_text_contains(text, "activation") || spp_text_contains(text, "checkpoint");
+  if (!params && !optimizer && !activations && spp_text_contains(text, "cpu")) {
+    optimizer = true; /* "cpu": what DeepSpeed's offload began with */
+    params = run->request.zero == 3;
+    spp_run_fill(run, "what is offloaded not stated: optimizer%s", params ? " and parameters" : "");
+  }
   run->request.offload =
       params        ? activations ? SPP_OFFLOAD_OPTIMIZER_PARAMS_ACTIVATIONS : SPP_OFFLOAD_OPTIMIZER_PARAMS
       : optimizer   ? activations ? SPP_OFFLOAD_OPTIMIZER_ACTIVATIONS : SPP_OFFLOAD_OPTIMIZER
       : activations ? SPP_OFFLOAD_ACTIVATIONS
                     : SPP_OFFLOAD_NONE;
-}
-
-static bool is_target(const char *text, size_t length, const char *word) {
-  size_t n = strlen(word);
-  return !strncmp(text, word, n) && (length == n || (length == n + 5 && !strncmp(text + n, "_proj", 5)));
-}
-
-/* The layers of a list like "q,k,v" or "q_proj, v_proj (default)": all when one of them is not known. */
-static unsigned read_targets(const char *text) {
-  static const struct {
-    const char *word;
-    unsigned bits;
-  } words[] = {{"q", SPP_LORA_Q},
-               {"k", SPP_LORA_K},
-               {"v", SPP_LORA_V},
-               {"o", SPP_LORA_O},
-               {"output", SPP_LORA_O},
-               {"gate", SPP_LORA_GATE},
-               {"up", SPP_LORA_UP},
-               {"down", SPP_LORA_DOWN},
-               {"attention_qkv", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V},
-               {"linear_qkv", SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V},
-               {"linear_proj", SPP_LORA_O},
-               {"linear_fc1", SPP_LORA_GATE | SPP_LORA_UP},
-               {"linear_fc2", SPP_LORA_DOWN}};
-  enum { COUNT = sizeof words / sizeof words[0] };
-  unsigned bits = 0;
-  while (*text && *text != '(') {
-    size_t length = strcspn(text, ", ("), i = 0;
-    while (i < COUNT && !is_target(text, length, words[i].word))
-      i++;
-    if (i == COUNT) return SPP_LORA_ALL_LINEAR;
-    bits |= words[i].bits;
-    text += length;
-    text += strspn(text, ", ");
-  }
-  return bits ? bits : SPP_LORA_ALL_LINEAR;
 }
 
 static void read_lora(struct spp_json record, struct spp_run *run) {
@@ -185,7 +140,7 @@ static void read_lora(struct spp_json record, struct spp_run *run) {
     run->spec.lora_rank = (int64_t)rank;
   else
     spp_run_fill(run, "LoRA rank not stated: the framework's default");
-  run->spec.lora_targets = read_targets(spp_record_text(lora, "targets"));
+  run->spec.lora_targets = spp_record_targets(spp_record_text(lora, "targets"));
 }
 
 static int64_t degree(struct spp_json record, const char *key) {
@@ -202,7 +157,7 @@ static void read_parallel(struct spp_json record, struct spp_run *run) {
   if (q->ep > 1) q->etp = degree(record, "etp"); /* recipes that name EP keep their experts whole */
   int64_t cp = degree(record, "cp");
   const char *kind = spp_record_text(spp_json_get(record, "parallel"), "cp_kind");
-  int found = spp_words_find(SPP_WORDS_SP_KIND, kind);
+  int found = spp_record_sp_kind(kind);
   if (cp > 1) {
     q->sp = cp;
     int64_t ulysses = (int64_t)spp_record_number(record, "parallel", "ulysses_degree", 0);
@@ -399,7 +354,7 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
   run->spec.dtype = (int)(run->inference ? read_serving_dtype(precision, run) : read_dtype(precision));
   if (run->skip) return SPP_OK;
   if (run->inference) read_serving(record, run);
-  run->spec.attention = read_attention(spp_record_text(record, "attention"));
+  run->spec.attention = spp_record_attention(spp_record_text(record, "attention"));
   read_recompute(record, run);
   read_offload(spp_record_text(record, "offload"), run);
   read_lora(record, run);

@@ -45,6 +45,14 @@ const char *spp_record_text(struct spp_json record, const char *key);
 /* Number at record.<outer>.<key> (outer NULL: top level), or the fallback. */
 double spp_record_number(struct spp_json record, const char *outer, const char *key, double fallback);
 bool spp_text_contains(const char *text, const char *part); /* whatever the case */
+bool spp_text_starts(const char *text, const char *word);   /* the same */
+/* enum spp_attention_impl of a record's text, SPP_UNSET when it names none. */
+int spp_record_attention(const char *attention);
+/* enum spp_sp_kind of "ring" or a longer text that says the same, "zigzag ring (p2p)", "a2a"; negative when
+ * it names none. */
+int spp_record_sp_kind(const char *text);
+/* SPP_LORA_* bits of a list like "q,k,v" or "q_proj, v_proj (default)"; all when one layer is not known. */
+unsigned spp_record_targets(const char *text);
 void spp_run_fill(struct spp_run *run, const char *fmt, ...) SPP_PRINTF(2, 3);
 
 #endif

@@ -102,18 +102,19 @@ static void words_of_a_record_are_read_whole(void **state) {
 }
 
 static const char ring_and_stages[] =
-    "{\"id\": \"a\", \"group\": \"g\", \"source\": \"huggingface/accelerate\", \"model\": {\"name\": "
-    "\"qwen3-4b\"}, "
-    "\"hardware\": {\"gpu\": \"H100 80GB\", \"gpus\": 4}, \"parallel\": {\"cp\": 4, \"cp_kind\": \"ring\", "
-    "\"fsdp\": 4}, \"attention\": \"flash\", \"seq\": 8192, \"measured\": {}}\n"
-    "{\"id\": \"b\", \"group\": \"g\", \"source\": \"ms-swift\", \"model\": {\"name\": \"qwen2.5-7b\"}, "
-    "\"hardware\": {\"gpu\": \"h100\", \"gpus\": 8}, \"parallel\": {\"cp\": 8, \"cp_kind\": \"ring\", "
-    "\"zero\": 3}, \"seq\": 8192, \"measured\": {}}\n"
-    "{\"id\": \"c\", \"group\": \"g\", \"source\": \"bigscience\", \"model\": {\"name\": \"bloom-176b\", "
-    "\"layers\": 70, \"hidden\": 14336, \"ffn\": 57344, \"heads\": 112, \"vocab\": 250880, \"gated_mlp\": "
-    "false}, "
-    "\"hardware\": {\"gpu\": \"A100-SXM4-80GB\", \"gpus\": 384}, \"parallel\": {\"tp\": 4, \"pp\": 12}, "
-    "\"seq\": 2048, \"micro_batch\": 2, \"global_batch\": 2048, \"measured\": {}}\n";
+    "{\"id\":\"a\",\"group\":\"g\",\"source\":\"huggingface/accelerate\",\"model\":{\"name"
+    "\":\"qwen3-4b\"},\"hardware\":{\"gpu\":\"H100 80GB\",\"gpus\":4},\"parallel\":{\"cp\":4"
+    ",\"cp_kind\":\"ring\",\"fsdp\":4},\"attention\":\"Flash Attention\",\"seq\":8192,\"mea"
+    "sured\":{}}\n"
+    "{\"id\":\"b\",\"group\":\"g\",\"source\":\"ms-swift\",\"model\":{\"name\":\"qwen2.5-7b"
+    "\"},\"hardware\":{\"gpu\":\"h100\",\"gpus\":8},\"parallel\":{\"cp\":8,\"cp_kind\":\"zi"
+    "gzag ring\",\"zero\":3},\"seq\":8192,\"offload\":\"cpu\",\"recompute\":\"gradient chec"
+    "kpointing\",\"measured\":{\"peak_mem_gib\":20,\"mem_kind\":\"peak active\"}}\n"
+    "{\"id\":\"c\",\"group\":\"g\",\"source\":\"bigscience\",\"model\":{\"name\":\"bloom-17"
+    "6b\",\"layers\":70,\"hidden\":14336,\"ffn\":57344,\"heads\":112,\"vocab\":250880,\"gat"
+    "ed_mlp\":false},\"hardware\":{\"gpu\":\"A100-SXM4-80GB\",\"gpus\":384},\"parallel\":{"
+    "\"tp\":4,\"pp\":12},\"seq\":2048,\"micro_batch\":2,\"global_batch\":2048,\"recompute\":"
+    "\"no\",\"measured\":{}}\n";
 
 /* torch's "ring" gathers K and V; ms-swift cuts 8 into Ulysses gcd(4 KV heads, 8) = 4 and ring 2; 70 layers
  * and the two ends make 72 on 12 stages, five layers on the first and last. */
@@ -136,6 +137,10 @@ static void looser_words_of_a_record_become_what_its_framework_does(void **state
   expect_i64(board.runs[0].run->spec.attention, SPP_ATTN_SDPA);
   expect_i64(board.runs[1].layout.ulysses, 4);
   expect_i64(board.runs[1].layout.ring, 2);
+  expect_i64(board.runs[1].layout.offload, SPP_OFFLOAD_OPTIMIZER_PARAMS);
+  expect_i64(board.runs[1].layout.recompute, SPP_RECOMPUTE_FULL);
+  expect_i64(board.runs[1].run->memory_kind, SPP_MEASURED_ALLOCATED);
+  expect_i64(board.runs[2].layout.recompute, SPP_RECOMPUTE_NONE);
   expect_i64(board.runs[2].layout.first_stage_layers, 5);
   expect_true(board.runs[2].skip == NULL);
 }
