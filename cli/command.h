@@ -50,7 +50,7 @@ struct spp_cli {
   bool saved[SPP_MAX_OPTIONS];             /* the file of --from decides this, be it to leave it open */
   const struct spp_command *command;
   bool command_given; /* false: plan by default */
-  const char *positional;
+  const char *positional, *second; /* the words after the command; NULL: not there */
   const struct spp_imported *imported; /* what a framework's command said; NULL: the job came from no such thing */
   char config_dir[4096];
   struct spp_term term;
@@ -72,6 +72,7 @@ const char *spp_cli_value_text(struct spp_json value, struct spp_arena *arena);
 enum spp_status spp_run_plan(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_predict(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_import(struct spp_cli *cli, struct spp_diag *diag);
+enum spp_status spp_run_diff(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_export(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_compare(struct spp_cli *cli, struct spp_diag *diag);
 enum spp_status spp_run_sweep(struct spp_cli *cli, struct spp_diag *diag);

@@ -123,7 +123,7 @@ static bool is_of_place(const struct spp_option *option) {
 /* A search leaves open what the one layout of a predict had. */
 static bool searches(const struct spp_cli *cli) {
   return !(cli->command->bit &
-           (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_DEGREES | SPP_CMD_IMPORT | SPP_CMD_EXPORT));
+           (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_DEGREES | SPP_CMD_IMPORT | SPP_CMD_EXPORT | SPP_CMD_DIFF));
 }
 
 static enum spp_status take_inputs(struct saved *saved, bool of_one_layout, struct spp_diag *diag) {

@@ -57,7 +57,7 @@ static const char *format_word(int i, int *value) {
 
 /* Which commands take which block of options. */
 #define SEARCHING (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_SWEEP | SPP_CMD_TUI | SPP_CMD_REPORT)
-#define ONE_JOB   (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_IMPORT | SPP_CMD_EXPORT) /* one layout of it */
+#define ONE_JOB   (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_IMPORT | SPP_CMD_EXPORT | SPP_CMD_DIFF) /* one layout of it */
 #define LAID_OUT  (SEARCHING | ONE_JOB)
 #define RUNNABLE  (LAID_OUT | SPP_CMD_VALIDATE) /* what the engine can be told, too */
 #define MODELLED  (LAID_OUT | SPP_CMD_DEGREES)
@@ -91,7 +91,7 @@ const struct spp_option spp_options[] = {
      .group = SPP_GROUP_OPT_JOB, .source = SPP_VALUES_MODEL, .key = "model",
      .help = "a known model, a Hugging Face config.json, or a folder that holds one"},
     SPP_SETTINGS_JOB(SETTING),
-    {"from", 0, TEXT, .arg = "FILE", AT(from), .commands = MODELLED & ~SPP_CMD_IMPORT,
+    {"from", 0, TEXT, .arg = "FILE", AT(from), .commands = MODELLED & ~(SPP_CMD_IMPORT | SPP_CMD_DIFF),
      .group = SPP_GROUP_OPT_JOB, .no_default = true, .source = SPP_VALUES_FILE,
      .help = "the job of a saved answer (plan --json, predict --json) or of a framework's command or configuration; options beside it override it"},
     {"rank", 0, SPP_COUNT(1, 1000), .arg = "K", AT(rank), .commands = SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_EXPORT,

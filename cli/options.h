@@ -31,7 +31,8 @@ enum spp_command_bit {
   SPP_CMD_CALIBRATE = 1 << 12,
   SPP_CMD_IMPORT = 1 << 13,
   SPP_CMD_EXPORT = 1 << 14,
-  SPP_CMD_ALL = (1 << 15) - 1
+  SPP_CMD_DIFF = 1 << 15,
+  SPP_CMD_ALL = (1 << 16) - 1
 };
 
 /* Kinds of values beside those of model/setting.h:

@@ -8,7 +8,7 @@
 #include "base/suggest.h"
 #include "cli/from.h"
 
-enum { FIRST_VALUE = 1000, MAX_WORDS = 2 };
+enum { FIRST_VALUE = 1000, MAX_WORDS = 3 };
 static const char *const command_line = "command line";
 
 enum spp_set_by spp_cli_set_by(const struct spp_cli *cli, const char *name) {
@@ -176,6 +176,11 @@ static enum spp_status choose_command(struct spp_cli *cli, const struct words *w
     return spp_diag_set(diag, SPP_ERR_USAGE, command_line, "options begin with --",
                         "unexpected word '%.80s' after '%s'", words->words[1], cli->command->name);
   cli->positional = words->words[1];
+  if (words->word_count == 2) return SPP_OK;
+  if (cli->command->bit != SPP_CMD_DIFF)
+    return spp_diag_set(diag, SPP_ERR_USAGE, command_line, "options begin with --", "unexpected word '%.80s'",
+                        words->words[2]);
+  cli->second = words->words[2];
   return SPP_OK;
 }
 

@@ -95,3 +95,13 @@ static const struct spp_format_row trainer[] = {
     {"loss=fused", "--use_liger_kernel true"},
 };
 const struct spp_format_rows spp_rows_trainer = SPP_ROWS(trainer);
+
+/* torch torch/distributed/run.py; accelerate 1.15.0 accelerate/commands/launch.py; deepspeed 0.19.8
+ * deepspeed/launcher/runner.py; NPROC_PER_NODE and NNODES as ms-swift and LLaMA-Factory read them. */
+static const struct spp_format_row launchers[] = {
+    {"", "NPROC_PER_NODE={nproc} NNODES={nodes}"},
+    {"", "--nproc_per_node {nproc} --nnodes {nodes}"},
+    {"", "--num_processes {gpus} --num_machines {nodes}"},
+    {"", "--num_gpus {nproc} --num_nodes {nodes}"},
+};
+const struct spp_format_rows spp_rows_launchers = SPP_ROWS(launchers);

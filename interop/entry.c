@@ -9,9 +9,10 @@
 #include "base/strbuf.h"
 
 enum spp_status spp_entries_init(struct spp_entries *entries, struct spp_arena *arena, const char *file,
-                                 struct spp_diag *diag) {
-  *entries = (struct spp_entries){.arena = arena, .file = spp_arena_strdup(arena, file)};
-  entries->list = spp_arena_array(arena, SPP_MAX_ENTRIES, sizeof *entries->list);
+                                 int capacity, struct spp_diag *diag) {
+  *entries =
+      (struct spp_entries){.arena = arena, .file = spp_arena_strdup(arena, file), .capacity = capacity};
+  entries->list = spp_arena_array(arena, (size_t)capacity, sizeof *entries->list);
   return entries->list && entries->file ? SPP_OK : spp_diag_oom(diag);
 }
 
@@ -26,9 +27,9 @@ static char *plain_name(struct spp_arena *arena, const char *typed) {
 
 enum spp_status spp_entries_add(struct spp_entries *entries, enum spp_entry_kind kind, const char *name,
                                 const char *value, int line, struct spp_diag *diag) {
-  if (entries->count == SPP_MAX_ENTRIES)
+  if (entries->count == entries->capacity)
     return spp_entries_refuse(entries, line, "give the launch command and its configuration only", diag,
-                              "more than %d settings", SPP_MAX_ENTRIES);
+                              "more than %d settings", entries->capacity);
   struct spp_entry entry = {.kind = kind, .line = line, .file = entries->file};
   entry.typed = spp_arena_strdup(entries->arena, name);
   entry.name = kind == SPP_ENTRY_FLAG ? plain_name(entries->arena, name) : entry.typed;

@@ -22,6 +22,7 @@ struct spp_entry {
   bool assumed;  /* the framework's default: it stands nowhere */
   bool launcher; /* of torchrun, accelerate launch and the like, before the script */
   bool used;     /* a row of a table took it */
+  bool opened;   /* a file of that name was looked for */
 };
 
 enum { SPP_MAX_ENTRIES = 4096, SPP_MAX_INTEROP_BYTES = 1 << 20, SPP_MAX_KEY_DEPTH = 32 };
@@ -31,10 +32,11 @@ struct spp_entries {
   struct spp_arena *arena;
   const char *file; /* the one that is being read */
   struct spp_entry *list;
-  int count;
+  int count, capacity;
 };
+/* Room for `capacity` entries, at most SPP_MAX_ENTRIES. */
 enum spp_status spp_entries_init(struct spp_entries *entries, struct spp_arena *arena, const char *file,
-                                 struct spp_diag *diag);
+                                 int capacity, struct spp_diag *diag);
 /* Copies name and value. SPP_ERR_INPUT: too many. */
 enum spp_status spp_entries_add(struct spp_entries *entries, enum spp_entry_kind kind, const char *name,
                                 const char *value, int line, struct spp_diag *diag);

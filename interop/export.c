@@ -21,9 +21,10 @@ int spp_export_words(struct spp_arena *arena, const char *text, const char **wor
   return count;
 }
 
-/* A word that begins a line of its own: a flag, an override, a variable. */
+/* A word that begins a line of its own: a flag, an override, a variable, a script. */
 static bool begins_line(const char *word) {
-  return word[0] == '-' || strchr(word, '=');
+  size_t n = strlen(word);
+  return word[0] == '-' || strchr(word, '=') || (n > 3 && strcmp(word + n - 3, ".py") == 0);
 }
 
 /* One flag a line, continued with backslashes. */
@@ -68,39 +69,98 @@ static enum spp_status add_file(struct spp_exported *e, struct spp_arena *arena,
   return SPP_OK;
 }
 
+/* The command line in front of " # NAME: TEXT", and that file. */
+static enum spp_status cut_file(struct spp_exported *e, struct spp_arena *arena, char *line,
+                                struct spp_diag *diag) {
+  char *mark = strstr(line, " # "), *colon = mark ? strstr(mark, ": ") : NULL;
+  struct spp_str text;
+  if (!mark) return SPP_OK;
+  *mark = '\0';
+  if (!colon) return SPP_OK;
+  *colon = '\0';
+  const char *name = spp_arena_strdup(arena, mark + 3);
+  if (!name) return spp_diag_oom(diag);
+  spp_str_init(&text);
+  spp_str_addf(&text, "%s\n", colon + 2);
+  enum spp_status status = add_file(e, arena, name, &text, diag);
+  spp_str_free(&text);
+  return status;
+}
+
+/* DeepSpeed files that the words name. */
+static enum spp_status add_presets(struct spp_exported *e, struct spp_arena *arena,
+                                   const struct spp_layout *layout, const char *const *words, int count,
+                                   struct spp_diag *diag) {
+  enum spp_status status = SPP_OK;
+  struct spp_str text;
+  spp_str_init(&text);
+  for (int i = 0; i < count && status == SPP_OK; i++) {
+    bool preset = strncmp(words[i], "ds_", 3) == 0 && strstr(words[i], ".json");
+    for (int f = 0; f < e->file_count; f++)
+      preset = preset && !(e->files[f].name && strcmp(e->files[f].name, words[i]) == 0);
+    if (!preset || e->file_count == SPP_MAX_EXPORT_FILES) continue;
+    spp_str_clear(&text);
+    spp_export_deepspeed(&text, layout);
+    status = add_file(e, arena, words[i], &text, diag);
+  }
+  spp_str_free(&text);
+  return status;
+}
+
+/* What the words say as a configuration: the flags leave the command, which names the file instead. */
+static enum spp_status add_configuration(struct spp_exported *e, const struct spp_format *format,
+                                         struct spp_arena *arena, const char **words, int *count,
+                                         struct spp_diag *diag) {
+  struct spp_str text;
+  if (format->syntax != SPP_SYNTAX_YAML) return SPP_OK;
+  spp_str_init(&text);
+  *count = spp_export_yaml(&text, arena, words, *count, format->file_name);
+  enum spp_status status =
+      *count < 0 ? spp_diag_oom(diag) : add_file(e, arena, format->file_name, &text, diag);
+  spp_str_free(&text);
+  return status;
+}
+
+static enum spp_status write_command(const struct spp_format *format, const struct spp_job *job,
+                                     const struct spp_layout *layout, struct spp_arena *arena, char *line,
+                                     struct spp_exported *e, struct spp_diag *diag) {
+  enum { MAX_WORDS = 512 };
+  const char **words = spp_arena_array(arena, MAX_WORDS + 1, sizeof *words);
+  struct spp_str text;
+  if (!words) return spp_diag_oom(diag);
+  spp_str_init(&text);
+  e->files[0] = (struct spp_export_file){NULL, NULL}; /* the command, filled in last */
+  e->file_count = 1;
+  enum spp_status status = cut_file(e, arena, line, diag);
+  int count = spp_export_words(arena, line, words, MAX_WORDS);
+  if (status == SPP_OK && count < 0) status = spp_diag_oom(diag);
+  if (status == SPP_OK) status = add_presets(e, arena, layout, words, count, diag);
+  if (status == SPP_OK) status = add_configuration(e, format, arena, words, &count, diag);
+  spp_str_add(&text, "#!/bin/sh\n");
+  describe(&text, job, layout);
+  list_lost(&text, e);
+  if (status == SPP_OK) spp_export_command(&text, words, count);
+  e->files[0] = (struct spp_export_file){"train.sh", spp_arena_strdup(arena, spp_str_text(&text))};
+  if (status == SPP_OK && (text.failed || !e->files[0].text)) status = spp_diag_oom(diag);
+  spp_str_free(&text);
+  return status;
+}
+
 static enum spp_status write_files(const struct spp_format *format, const struct spp_job *job,
                                    const struct spp_layout *layout, struct spp_arena *arena,
                                    struct spp_exported *e, struct spp_diag *diag) {
-  enum { MAX_WORDS = 512 };
-  const char **words = spp_arena_array(arena, MAX_WORDS, sizeof *words);
-  struct spp_str line, text;
-  enum spp_status status = SPP_OK;
+  struct spp_str line;
+  enum spp_status status;
   spp_str_init(&line);
-  spp_str_init(&text);
   spp_framework_launch(job, layout, &line);
-  int count = words && !line.failed ? spp_export_words(arena, spp_str_text(&line), words, MAX_WORDS) : -1;
-  e->file_count = 0;
-  if (count < 0) status = spp_diag_oom(diag);
-  if (count == 0)
+  if (line.failed)
+    status = spp_diag_oom(diag);
+  else if (line.len == 0)
     status = spp_diag_set(diag, SPP_ERR_USAGE, "--to", "choose another framework", "%s has no launch command",
                           job->framework->name);
-  if (status == SPP_OK) {
-    spp_str_add(&text, "#!/bin/sh\n");
-    describe(&text, job, layout);
-    list_lost(&text, e);
-    spp_export_command(&text, words, count);
-    status = add_file(e, arena, "train.sh", &text, diag);
-  }
-  for (int i = 0; i < count && status == SPP_OK; i++)
-    if (strncmp(words[i], "ds_", 3) == 0 && strstr(words[i], ".json") &&
-        e->file_count < SPP_MAX_EXPORT_FILES) {
-      spp_str_clear(&text);
-      spp_export_deepspeed(&text, layout);
-      status = add_file(e, arena, words[i], &text, diag);
-    }
-  (void)format;
+  else
+    status = write_command(format, job, layout, arena, line.data, e, diag);
   spp_str_free(&line);
-  spp_str_free(&text);
   return status;
 }
 

@@ -61,7 +61,9 @@ bool spp_names_have(const char *names, const char *name);
 /* The same over lines of them, NULL after the last. */
 bool spp_lines_have(const char *const *lines, const char *name);
 
-extern const struct spp_format spp_format_ms_swift;
+extern const struct spp_format spp_format_ms_swift, spp_format_megatron_lm, spp_format_deepspeed,
+    spp_format_llama_factory, spp_format_axolotl, spp_format_accelerate, spp_format_trl,
+    spp_format_torchtitan, spp_format_megatron_swift, spp_format_verl;
 
 /* Arguments of the Hugging Face Trainer, which several frameworks hand on. */
 extern const char *const spp_known_trainer[]; /* lines of names, NULL after the last */
@@ -71,5 +73,9 @@ extern const char *const spp_known_deepspeed[];
 extern const struct spp_format_rows spp_rows_deepspeed;
 /* Launchers: torchrun, accelerate launch, deepspeed. */
 extern const char *const spp_known_launchers[];
+extern const struct spp_format_rows spp_rows_launchers;
+/* Megatron's own arguments, which Megatron-SWIFT takes with '_'. */
+extern const char *const spp_known_megatron[];
+extern const struct spp_format_rows spp_rows_megatron;
 
 #endif

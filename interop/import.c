@@ -171,24 +171,40 @@ static void move_to_front(struct spp_reading *r, int first) {
   memcpy(e->list, copy, (size_t)moved * sizeof *copy);
 }
 
-/* True when the file was there and is read. */
-static bool read_file(struct spp_reading *r, const char *name) {
-  const char *path = place_of(r, name), *before = r->entries.file;
+static const struct spp_import_text *text_called(const struct spp_reading *r, const char *name) {
+  for (int i = 0; i < r->options->text_count; i++)
+    if (strcmp(r->options->texts[i].name, name) == 0) return &r->options->texts[i];
+  return NULL;
+}
+
+static bool is_here(struct spp_reading *r, const char *name) {
+  return text_called(r, name) || place_of(r, name);
+}
+
+/* The entries of one more file, before those there are. */
+static void add_tree(struct spp_reading *r, const char *path, const char *text, size_t length) {
+  const char *before = r->entries.file;
   const int first = r->entries.count;
-  char *text;
-  size_t length;
-  if (!path) return false;
-  r->status = spp_file_read(path, SPP_MAX_INTEROP_BYTES, &text, &length, r->diag);
-  if (r->status != SPP_OK) return false;
   r->entries.file = spp_arena_strdup(r->arena, path);
   if (!r->entries.file) r->entries.file = before;
   r->status = read_tree(r, text, length, kind_of(text, path));
-  free(text);
   r->entries.file = before;
-  if (r->status != SPP_OK) return false;
+  if (r->status != SPP_OK) return;
   drop_auto(&r->entries, first);
   move_to_front(r, first);
-  return true;
+}
+
+static void read_file(struct spp_reading *r, const char *name) {
+  const struct spp_import_text *given = text_called(r, name);
+  const char *path = given ? NULL : place_of(r, name);
+  char *text;
+  size_t length;
+  if (given) add_tree(r, name, given->text, strlen(given->text));
+  if (!path) return;
+  r->status = spp_file_read(path, SPP_MAX_INTEROP_BYTES, &text, &length, r->diag);
+  if (r->status != SPP_OK) return;
+  add_tree(r, path, text, length);
+  free(text);
 }
 
 /* Whether a name is a file with more settings. */
@@ -196,25 +212,30 @@ static bool is_configuration(const char *name) {
   return ends_in(name, ".json") || ends_in(name, ".yaml") || ends_in(name, ".yml") || ends_in(name, ".toml");
 }
 
-/* Files named by flags that may, and a configuration that stands as a word ("axolotl train FILE"). */
+/* Whether an entry names a file with more settings: a flag that may, or a configuration that stands as a word
+ * ("axolotl train FILE"). */
+static const char *file_of(const struct spp_reading *r, const struct spp_entry *e) {
+  const char *name = e->kind == SPP_ENTRY_WORD ? e->name : e->value;
+  if (e->kind == SPP_ENTRY_ENV || e->opened || !name || !is_configuration(name)) return NULL;
+  return e->kind == SPP_ENTRY_WORD || spp_names_have(r->format->files, e->name) ? name : NULL;
+}
+
+/* Files may name files in turn: a configuration its DeepSpeed file. */
 static void read_files(struct spp_reading *r) {
   enum { MAX_FILES = 16 };
-  const char *names[MAX_FILES];
-  int count = 0;
-  for (int i = 0; i < r->entries.count && count < MAX_FILES; i++) {
-    struct spp_entry *e = &r->entries.list[i];
-    const char *name = e->kind == SPP_ENTRY_WORD ? e->name : e->value;
-    if (!name || !is_configuration(name)) continue;
-    if (e->kind == SPP_ENTRY_FLAG && !spp_names_have(r->format->files, e->name)) continue;
-    if (e->kind == SPP_ENTRY_ENV) continue;
-    if (place_of(r, name))
-      e->used = true;
-    else if (e->kind == SPP_ENTRY_WORD || !spp_names_have("deepspeed", e->name))
-      spp_reading_say(r, SPP_IMPORT_NOTE, e, NULL, "%s is not here: what it says is not known", name);
-    names[count++] = name;
+  for (int count = 0; count < MAX_FILES && r->status == SPP_OK; count++) {
+    const char *name = NULL;
+    for (int i = 0; i < r->entries.count && !name; i++) {
+      struct spp_entry *e = &r->entries.list[i];
+      if (!(name = file_of(r, e))) continue;
+      e->opened = true;
+      e->used = is_here(r, name);
+      if (!e->used && (e->kind == SPP_ENTRY_WORD || strcmp(e->name, "deepspeed") != 0))
+        spp_reading_say(r, SPP_IMPORT_NOTE, e, NULL, "%s is not here: what it says is not known", name);
+    }
+    if (!name) return;
+    read_file(r, name);
   }
-  for (int i = count - 1; i >= 0 && r->status == SPP_OK; i--)
-    read_file(r, names[i]);
 }
 
 /* ---- steps ---- */
@@ -302,8 +323,8 @@ static void read_all(struct spp_reading *r, const char *text, size_t length) {
   load_framework(r);
   if (r->status == SPP_OK) spp_reading_complete(r);
   spp_reading_match(r);
-  settle_model(r);
   if (r->status == SPP_OK && r->format->settle) r->format->settle(r);
+  settle_model(r);
   spp_reading_settle(r);
   spp_reading_leftovers(r);
 }
@@ -315,7 +336,7 @@ enum spp_status spp_import_text(const char *text, size_t length, const char *nam
   struct spp_imported *out = spp_arena_alloc(arena, sizeof *out);
   if (!r || !out) return spp_diag_oom(diag);
   *r = (struct spp_reading){.arena = arena, .options = options, .out = out, .diag = diag};
-  r->status = spp_entries_init(&r->entries, arena, name, diag);
+  r->status = spp_entries_init(&r->entries, arena, name, SPP_MAX_ENTRIES, diag);
   if (r->status != SPP_OK) return r->status;
   out->file = r->entries.file;
   read_all(r, text, length);

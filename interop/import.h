@@ -45,11 +45,16 @@ struct spp_imported {
   struct spp_import_message messages[SPP_MAX_IMPORT_MESSAGES];
   int message_count;
 };
+struct spp_import_text { /* a file that is not on disk */
+  const char *name, *text;
+};
 struct spp_import_options {
   const char *config_dir;
-  const struct spp_format *format; /* NULL: found out */
-  const char *model;               /* said elsewhere; NULL: the file's */
-  int64_t gpus;                    /* said elsewhere; 0: the file's */
+  const struct spp_format *format;     /* NULL: found out */
+  const char *model;                   /* said elsewhere; NULL: the file's */
+  int64_t gpus;                        /* said elsewhere; 0: the file's */
+  const struct spp_import_text *texts; /* looked at before the disk */
+  int text_count;
 };
 /* Reads `path` ("-": standard input) and the files it refers to; everything lives in the arena.
  * SPP_ERR_INPUT: no framework's, or malformed, with file and line; SPP_ERR_ABSENT: YAML without libyaml. */

@@ -1,5 +1,6 @@
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,17 +14,30 @@ enum { MAX_PATTERN_WORDS = 48, MAX_NAMES = 4096 };
 
 /* ---- bindings and messages ---- */
 
-void spp_reading_bind(struct spp_reading *r, const char *name, const char *value,
-                      const struct spp_entry *entry) {
+/* What fewer words said gives way to what more of them say. */
+static void bind(struct spp_reading *r, const char *name, const char *value, const struct spp_entry *entry,
+                 int strength) {
   struct spp_binding *b = NULL;
   for (int i = 0; i < r->binding_count; i++)
     if (strcmp(r->bindings[i].name, name) == 0) b = &r->bindings[i];
   if (!b && r->binding_count == SPP_MAX_BINDINGS) return;
+  if (b && strength < b->strength) return;
   if (!b) b = &r->bindings[r->binding_count++];
-  *b = (struct spp_binding){spp_arena_strdup(r->arena, name), spp_arena_strdup(r->arena, value), entry};
+  *b = (struct spp_binding){spp_arena_strdup(r->arena, name), spp_arena_strdup(r->arena, value), entry,
+                            strength};
   if (b->name && b->value) return;
   b->name = b->value = "";
   r->status = spp_diag_oom(r->diag);
+}
+
+void spp_reading_bind(struct spp_reading *r, const char *name, const char *value,
+                      const struct spp_entry *entry) {
+  bind(r, name, value, entry, INT_MAX);
+}
+
+void spp_reading_unbind(struct spp_reading *r, const char *name) {
+  for (int i = 0; i < r->binding_count; i++)
+    if (strcmp(r->bindings[i].name, name) == 0) r->bindings[i] = r->bindings[--r->binding_count];
 }
 
 const struct spp_binding *spp_reading_find(const struct spp_reading *r, const char *name) {
@@ -164,7 +178,8 @@ static void add_defaults(struct spp_reading *r, struct spp_entries *scratch) {
 void spp_reading_complete(struct spp_reading *r) {
   struct spp_entries scratch;
   rename_old(r);
-  if (r->status == SPP_OK) r->status = spp_entries_init(&scratch, r->arena, r->format->name, r->diag);
+  if (r->status == SPP_OK)
+    r->status = spp_entries_init(&scratch, r->arena, r->format->name, MAX_PATTERN_WORDS, r->diag);
   if (r->status == SPP_OK) add_defaults(r, &scratch);
 }
 
@@ -181,10 +196,17 @@ static bool is_fixed(const char *value) {
   return !value || !strpbrk(value, "{$");
 }
 
+/* A preset is known by its name wherever it lies: "zero3.json". */
+static bool same_file(const char *said, const char *wanted) {
+  size_t n = strlen(wanted);
+  return said && n > 5 && strcmp(wanted + n - 5, ".json") == 0 &&
+         strcmp(spp_base_name(said), spp_base_name(wanted)) == 0;
+}
+
 static bool same_value(const char *said, const char *wanted) {
   if (!wanted || spp_value_is_true(wanted)) return spp_value_is_true(said);
   if (spp_value_is_false(wanted)) return spp_value_is_false(said);
-  return said && strcasecmp(said, wanted) == 0;
+  return said && (strcasecmp(said, wanted) == 0 || same_file(said, wanted));
 }
 
 /* The entry that a piece of a pattern names, when its value is what the pattern asks. */
@@ -203,11 +225,15 @@ static struct spp_entry *entry_of(const struct spp_reading *r, const struct spp_
 }
 
 /* "{ulysses} {ring}" against "2 4"; a name alone takes the whole value. */
-static void bind_value(struct spp_reading *r, const char *pattern, const struct spp_entry *entry) {
+static void bind_value(struct spp_reading *r, const char *pattern, const struct spp_entry *entry,
+                       int strength) {
+  const int own = entry->assumed ? 0 : strength > 1 ? strength : 1;
   char name[64], piece[200];
   const char *said = entry->value ? entry->value : "true", *rest = said;
   size_t n = placeholder(pattern, name, sizeof name);
-  if (strcasecmp(said, "auto") == 0) return;
+  if (strcasecmp(said, "auto") == 0 || strcasecmp(said, "none") == 0 || strcasecmp(said, "null") == 0 ||
+      strcmp(said, "-1") == 0) /* "the rest", "as it comes" */
+    return;
   if (strstr(said, "$")) {
     if (n)
       spp_reading_say(r, SPP_IMPORT_UNSET, entry, NULL, "%s %s: this variable is not set in the file",
@@ -215,11 +241,11 @@ static void bind_value(struct spp_reading *r, const char *pattern, const struct 
     return;
   }
   if (n && !pattern[n]) {
-    spp_reading_bind(r, name, said, entry);
+    bind(r, name, said, entry, own);
     return;
   }
   while (n && next_name(&rest, piece, sizeof piece)) {
-    spp_reading_bind(r, name, piece, entry);
+    bind(r, name, piece, entry, own);
     pattern += n;
     pattern += strspn(pattern, " ");
     n = placeholder(pattern, name, sizeof name);
@@ -227,7 +253,8 @@ static void bind_value(struct spp_reading *r, const char *pattern, const struct 
 }
 
 /* "name=value" terms of a condition say so; the others only tell when it is written. */
-static void bind_condition(struct spp_reading *r, const char *when, const struct spp_entry *entry) {
+static void bind_condition(struct spp_reading *r, const char *when, const struct spp_entry *entry,
+                           int strength) {
   char term[96];
   while (*when) {
     size_t n = strcspn(when, "&");
@@ -236,20 +263,22 @@ static void bind_condition(struct spp_reading *r, const char *when, const struct
     char *equals = strchr(term, '=');
     if (!equals || strpbrk(term, "!<>")) continue;
     *equals = '\0';
-    spp_reading_bind(r, term, equals + 1, entry);
+    bind(r, term, equals + 1, entry, strength);
   }
 }
 
 static void match_row(struct spp_reading *r, const char *when, const char *text,
                       struct spp_entries *pattern) {
   const struct spp_entry *first = NULL;
-  bool fixed = false, any = false;
+  bool any = false;
+  int strength = 0; /* fixed pieces that the file says itself */
   if (r->status != SPP_OK || text[0] == '#' || !pattern_of(r, text, pattern)) return;
   for (int i = 0; i < pattern->count; i++) {
     const struct spp_entry *piece = &pattern->list[i], *entry = entry_of(r, piece);
     bool asked = is_fixed(piece->value);
     if (asked && !entry) return;
-    fixed |= asked, any |= entry != NULL;
+    any |= entry != NULL;
+    strength += asked && !entry->assumed;
     if (entry && (!first || (asked && piece->kind == SPP_ENTRY_FLAG))) first = entry;
   }
   if (!any) return;
@@ -257,9 +286,9 @@ static void match_row(struct spp_reading *r, const char *when, const char *text,
     struct spp_entry *entry = entry_of(r, &pattern->list[i]);
     if (!entry) continue;
     entry->used = true;
-    if (!is_fixed(pattern->list[i].value)) bind_value(r, pattern->list[i].value, entry);
+    if (!is_fixed(pattern->list[i].value)) bind_value(r, pattern->list[i].value, entry, strength);
   }
-  bind_condition(r, when, first);
+  bind_condition(r, when, first, strength);
 }
 
 /* Of words that read alike the first has its way. */
@@ -272,7 +301,7 @@ static bool said_before(const struct spp_framework *f, int at) {
 void spp_reading_match(struct spp_reading *r) {
   struct spp_entries pattern;
   if (r->status != SPP_OK) return;
-  r->status = spp_entries_init(&pattern, r->arena, r->format->name, r->diag);
+  r->status = spp_entries_init(&pattern, r->arena, r->format->name, MAX_PATTERN_WORDS, r->diag);
   for (int t = 0; t < SPP_MAX_FORMAT_ROWS && r->format->rows[t]; t++)
     for (int i = 0; r->status == SPP_OK && i < r->format->rows[t]->count; i++)
       match_row(r, r->format->rows[t]->row[i].when, r->format->rows[t]->row[i].text, &pattern);
@@ -284,38 +313,46 @@ void spp_reading_match(struct spp_reading *r) {
 /* ---- what is left ---- */
 
 struct names {
-  const char **list;
+  const char **list, **values; /* values: of pieces of patterns */
   int count;
-  char *text; /* the lists, cut into names */
 };
 
-static void add_name(struct spp_reading *r, struct names *names, const char *name) {
+static bool make_names(struct spp_reading *r, struct names *names) {
+  *names = (struct names){spp_arena_array(r->arena, MAX_NAMES, sizeof *names->list),
+                          spp_arena_array(r->arena, MAX_NAMES, sizeof *names->values), 0};
+  if (names->list && names->values) return true;
+  r->status = spp_diag_oom(r->diag);
+  return false;
+}
+
+static void add_name(struct spp_reading *r, struct names *names, const char *name, const char *value) {
   if (names->count == MAX_NAMES) return;
   const char *copy = spp_arena_strdup(r->arena, name);
-  if (copy) names->list[names->count++] = copy;
+  if (!copy) return;
+  names->values[names->count] = value;
+  names->list[names->count++] = copy;
 }
 static void add_names(struct spp_reading *r, struct names *names, const char *list) {
   char name[120];
   while (list && next_name(&list, name, sizeof name)) {
     char *equals = strchr(name, '=');
     if (equals) *equals = '\0';
-    add_name(r, names, name);
+    add_name(r, names, name, "");
   }
 }
 static void add_pattern_names(struct spp_reading *r, struct names *names, const char *text,
                               struct spp_entries *pattern) {
   if (text[0] == '#' || !pattern_of(r, text, pattern)) return;
   for (int i = 0; i < pattern->count; i++)
-    if (pattern->list[i].kind == SPP_ENTRY_FLAG) add_name(r, names, pattern->list[i].name);
+    if (pattern->list[i].kind == SPP_ENTRY_FLAG)
+      add_name(r, names, pattern->list[i].name, pattern->list[i].value);
 }
 
 /* Every flag of the format that there is a word about. */
 static bool modelled_names(struct spp_reading *r, struct names *names) {
   struct spp_entries pattern;
-  names->list = spp_arena_array(r->arena, MAX_NAMES, sizeof *names->list);
-  names->count = 0;
-  if (!names->list) r->status = spp_diag_oom(r->diag);
-  if (r->status == SPP_OK) r->status = spp_entries_init(&pattern, r->arena, r->format->name, r->diag);
+  if (!make_names(r, names)) return false;
+  r->status = spp_entries_init(&pattern, r->arena, r->format->name, MAX_PATTERN_WORDS, r->diag);
   for (int t = 0; t < SPP_MAX_FORMAT_ROWS && r->format->rows[t]; t++)
     for (int i = 0; r->status == SPP_OK && i < r->format->rows[t]->count; i++)
       add_pattern_names(r, names, r->format->rows[t]->row[i].text, &pattern);
@@ -328,6 +365,15 @@ static bool modelled_names(struct spp_reading *r, struct names *names) {
 static bool listed(const struct names *names, const char *name) {
   for (int i = 0; i < names->count; i++)
     if (strcmp(names->list[i], name) == 0) return true;
+  return false;
+}
+
+/* Some row has this value, and did not apply for want of the others it asks: nothing is amiss. */
+static bool has_value(const struct names *names, const struct spp_entry *e) {
+  for (int i = 0; i < names->count; i++)
+    if (strcmp(names->list[i], e->name) == 0 && is_fixed(names->values[i]) &&
+        same_value(e->value, names->values[i]))
+      return true;
   return false;
 }
 
@@ -357,8 +403,8 @@ static const char *spelled_like(struct spp_reading *r, const struct spp_entry *e
 }
 
 static void unknown(struct spp_reading *r, const struct spp_entry *e, const struct names *modelled) {
-  struct names all = {spp_arena_array(r->arena, MAX_NAMES, sizeof *all.list), 0, NULL};
-  if (!all.list) return;
+  struct names all;
+  if (!make_names(r, &all)) return;
   for (int i = 0; i < modelled->count; i++)
     all.list[all.count++] = modelled->list[i];
   for (int i = 0; r->format->notes && r->format->notes[i].flags; i++)
@@ -378,7 +424,7 @@ static void unknown(struct spp_reading *r, const struct spp_entry *e, const stru
 
 static void leftover(struct spp_reading *r, const struct spp_entry *e, const struct names *modelled) {
   const char *why = note_about(r->format, e->name);
-  if (listed(modelled, e->name) && !spp_value_is_false(e->value))
+  if (listed(modelled, e->name) && !spp_value_is_false(e->value) && !has_value(modelled, e))
     spp_reading_say(r, SPP_IMPORT_VALUE, e, NULL, "%s %s: not a value that the prediction knows", e->typed,
                     e->value ? e->value : "");
   else if (why && !spp_value_is_false(e->value))

@@ -180,7 +180,7 @@ const struct spp_format spp_format_ms_swift = {
         "--galore_rank 128 --attn_impl sdpa --per_device_train_batch_size 1 --gradient_checkpointing true "
         "--deepspeed none --num_generations 8",
     .files = "deepspeed config fsdp",
-    .rows = {&spp_rows_trainer, &spp_rows_deepspeed, &own},
+    .rows = {&spp_rows_launchers, &spp_rows_trainer, &spp_rows_deepspeed, &own},
     .notes = notes,
     .known = {known_swift, spp_known_trainer, spp_known_deepspeed},
     .settle = settle,

@@ -11,6 +11,7 @@
 struct spp_binding {
   const char *name, *value;
   const struct spp_entry *entry;
+  int strength; /* how many words of the file say so */
 };
 enum { SPP_MAX_BINDINGS = 256 };
 struct spp_reading {
@@ -38,6 +39,7 @@ void spp_reading_leftovers(struct spp_reading *reading);
 
 void spp_reading_bind(struct spp_reading *reading, const char *name, const char *value,
                       const struct spp_entry *entry);
+void spp_reading_unbind(struct spp_reading *reading, const char *name);
 const struct spp_binding *spp_reading_find(const struct spp_reading *reading, const char *name);
 /* The whole number bound to a name, at least 1 (refused otherwise, by file and line); `fallback` when there
  * is none. */

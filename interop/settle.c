@@ -114,11 +114,12 @@ static bool is_derived(const char *name) {
 }
 
 static void set_plain(struct spp_reading *r) {
+  const char *zero = spp_reading_word(r, "zero"); /* without shards every rank is a copy */
   for (int i = 0; i < r->binding_count && r->status == SPP_OK; i++) {
     const struct spp_binding *b = &r->bindings[i];
     const char *setting = setting_called(b->name);
-    if (is_idle(r, b)) continue;
-    if (strcmp(b->name, "lora_targets") == 0)
+    if (is_idle(r, b) || (strcmp(b->name, "dp_replicate") == 0 && zero && strcmp(zero, "0") == 0)) continue;
+    if (strcmp(b->name, "lora_targets") == 0 || strcmp(b->name, "lora_target_list") == 0)
       set_targets(r, b);
     else if (strcmp(b->name, "recompute_modules") == 0)
       set_modules(r, b);
@@ -139,6 +140,11 @@ static int64_t listed_gpus(const struct spp_reading *r) {
   return count;
 }
 
+static int64_t degree_of_sp(struct spp_reading *r) {
+  if (has(r, "sp")) return spp_reading_number(r, "sp", 1);
+  return spp_sat_mul(spp_reading_number(r, "ulysses", 1), spp_reading_number(r, "ring", 1));
+}
+
 /* How many GPUs the command says, and what says it; 0: it does not. */
 static int64_t said_gpus(struct spp_reading *r, const struct spp_entry **entry) {
   const char *nproc = spp_reading_word(r, "nproc");
@@ -149,7 +155,12 @@ static int64_t said_gpus(struct spp_reading *r, const struct spp_entry **entry) 
   if (has(r, "gpus")) return spp_reading_number(r, "gpus", 0);
   if (counted && !(e && e->assumed && here > 0)) return spp_sat_mul(spp_reading_number(r, "nproc", 1), nodes);
   *entry = spp_entries_find(&r->entries, SPP_ENTRY_ENV, "CUDA_VISIBLE_DEVICES");
-  return spp_sat_mul(here, nodes);
+  if (here > 0 || !has(r, "dp_shard")) return spp_sat_mul(here, nodes);
+  *entry = entry_of(r, "dp_shard"); /* degrees that are all said multiply to the GPUs */
+  return spp_sat_mul(
+      spp_sat_mul(spp_reading_number(r, "dp_shard", 1), spp_reading_number(r, "dp_replicate", 1)),
+      spp_sat_mul(spp_sat_mul(spp_reading_number(r, "tp", 1), spp_reading_number(r, "pp", 1)),
+                  spp_max64(1, degree_of_sp(r))));
 }
 
 int64_t spp_reading_gpus(struct spp_reading *r) {
@@ -166,21 +177,18 @@ static int64_t settle_gpus(struct spp_reading *r) {
   return r->options->gpus > 0 ? r->options->gpus : gpus;
 }
 
-static int64_t degree_of_sp(struct spp_reading *r) {
-  if (has(r, "sp")) return spp_reading_number(r, "sp", 1);
-  return spp_sat_mul(spp_reading_number(r, "ulysses", 1), spp_reading_number(r, "ring", 1));
-}
-
 /* Sequences a step over all replicas: said, or micro-batches times accumulation times replicas. */
 static void settle_batch(struct spp_reading *r, int64_t gpus) {
+  const struct spp_entry *said = entry_of(r, "micro_batch");
+  const bool sequences = has(r, "micro_batch") && !(said && said->assumed); /* not tokens */
   int64_t seq = spp_reading_number(r, "seq", 0), sp = degree_of_sp(r);
   int64_t model =
       spp_sat_mul(spp_sat_mul(spp_reading_number(r, "tp", 1), spp_reading_number(r, "pp", 1)), sp);
   int64_t micro = spp_reading_number(r, "micro_batch", 1), accum = spp_reading_number(r, "grad_accum", 1);
-  if (seq > 0 && has(r, "micro_tokens") && !has(r, "micro_batch"))
+  if (seq > 0 && has(r, "micro_tokens") && !sequences)
     micro = spp_max64(1, spp_reading_number(r, "micro_tokens", 1) / seq),
     set_number(r, "micro-batch", micro, entry_of(r, "micro_tokens"));
-  if (seq > 0 && has(r, "tokens_per_rank") && !has(r, "micro_batch"))
+  if (seq > 0 && has(r, "tokens_per_rank") && !sequences)
     micro = spp_max64(1, spp_sat_mul(spp_reading_number(r, "tokens_per_rank", 1), sp) / seq),
     set_number(r, "micro-batch", micro, entry_of(r, "tokens_per_rank"));
   if (has(r, "global_batch"))

@@ -168,6 +168,13 @@ static void print_lora_targets(job_arg *job, layout_arg *layout, char *buf, size
     used = strlen(buf);
   }
 }
+/* The same as LLaMA-Factory writes it: "all", "q_proj,v_proj". */
+static void print_lora_target_list(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  print_lora_targets(job, layout, buf, size);
+  if (strcmp(buf, "all-linear") == 0) snprintf(buf, size, "all");
+  for (char *c = buf; *c; c++)
+    if (*c == ' ') *c = ',';
+}
 static void print_recompute_modules(job_arg *job, layout_arg *layout, char *buf, size_t size) {
   size_t used = 0;
   (void)job;
@@ -244,6 +251,7 @@ struct value {
 static const struct value values[] = {NUMBERS(NUMBER_ROW) WORDS(WORD_ROW)
                                           TEXTS(TEXT_ROW){"lora_dropout", NULL, NULL, print_lora_dropout, -1},
                                       {"lora_targets", NULL, NULL, print_lora_targets, -1},
+                                      {"lora_target_list", NULL, NULL, print_lora_target_list, -1},
                                       {"recompute_modules", NULL, NULL, print_recompute_modules, -1},
                                       {"uneven_hint", NULL, NULL, print_uneven_hint, -1},
                                       {"its_sp_kinds", NULL, NULL, print_its_sp_kinds, -1},
@@ -253,6 +261,7 @@ static const struct value values[] = {NUMBERS(NUMBER_ROW) WORDS(WORD_ROW)
                                       {"its_schedules", NULL, NULL, print_its_schedules, -1}};
 static const char *const names[] = {NUMBERS(NUMBER_NAME) WORDS(WORD_NAME) TEXTS(TEXT_NAME) "lora_dropout",
                                     "lora_targets",
+                                    "lora_target_list",
                                     "recompute_modules",
                                     "uneven_hint",
                                     "its_sp_kinds",

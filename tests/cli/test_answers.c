@@ -52,6 +52,8 @@ static const struct {
     {"validate", "validate", 0},
     {"validate --tp 2 --dp 2 --zero 1 --seq 64", "validate", 0},
     {"export --to ms-swift " JOB "--sp 4 --zero 3", "export", 0},
+    {"export --to llama-factory " JOB "--zero 3", "export", 0},
+    {"export --to megatron-lm " JOB "--tp 2", "export", 0},
     {"list models", "list", 0},
     {"list gpus", "list", 0},
     {"list clusters", "list", 0},
@@ -80,6 +82,11 @@ static void an_import_follows_its_schema(void **state) {
   struct run run = answer("import f.sh --json", NULL, 0);
   expect_schema(run.out, "import");
   run_free(&run);
+  run_put("g.sh", "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen2.5-7B --max_length 8192 --tensor_model_parallel_size 2\n");
+  run = answer("diff f.sh g.sh --json", NULL, 0);
+  expect_schema(run.out, "diff");
+  run_free(&run);
+  run_remove("g.sh");
   run_remove("f.sh");
 }
 

@@ -94,6 +94,70 @@ static void several_files_go_into_a_folder(void **state) {
   run_remove("out");
 }
 
+/* One difference: all of it is that difference. Two: each is laid out alone. */
+static void a_diff_says_what_each_setting_does(void **state) {
+  static const char one[] =
+      "NPROC_PER_NODE=8 swift sft --model qwen7b --tuner_type full --max_length 32768 --deepspeed zero3 "
+      "--sequence_parallel_size 4 --gradient_accumulation_steps 4";
+  char other[512];
+  (void)state;
+  run_put("a.sh", one);
+  snprintf(other, sizeof other, "%s --gradient_checkpointing false", one);
+  run_put("b.sh", other);
+  struct run run = answer("diff a.sh b.sh --csv", NULL, 0);
+  expect_i64(run_count_lines(run.out), 2); /* the header, and recompute */
+  expect_has(run.out, "recompute,\"full\",\"none\",");
+  run_free(&run);
+  run = answer("diff a.sh a.sh", NULL, 0);
+  expect_has(run.out, "no setting differs");
+  run_free(&run);
+  snprintf(other, sizeof other, "%s --gradient_checkpointing false --attn_impl flash_attn", one);
+  run_put("b.sh", other);
+  run = answer("diff a.sh b.sh", NULL, 0);
+  expect_has(run.out, "recompute");
+  expect_has(run.out, "attention");
+  expect_has(run.out, "all together");
+  run_free(&run);
+  run = answer("diff a.sh", NULL, 2);
+  expect_has(run.err, "two files");
+  run_free(&run);
+  run = answer("diff a.sh b.sh c.sh", NULL, 2);
+  run_free(&run);
+  run = answer("diff a.sh nowhere.sh", NULL, 3);
+  run_free(&run);
+  run_remove("a.sh");
+  run_remove("b.sh");
+}
+
+static void every_format_is_exported_and_read_again(void **state) {
+  static const char *const formats[] = {
+      "ms-swift",   "megatron-lm", "megatron-swift", "llama-factory", "axolotl",
+      "accelerate", "trl",         "torchtitan",     "verl",          "deepspeed"};
+  static const char *const files[] = {"train.yaml", "config.yaml", "ds_config.json"};
+  (void)state;
+  for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+    char line[200], path[64];
+    snprintf(line, sizeof line, "export --to %s --model qwen2.5-0.5b --seq 8k --gpus 8 -o out", formats[i]);
+    char make[200];
+    snprintf(make, sizeof make, "%s/out", run_folder);
+    expect_i64(mkdir(make, 0700), 0);
+    struct run run = answer(line, NULL, 0);
+    run_free(&run);
+    run = answer("import out/train.sh --json", NULL, 0);
+    snprintf(path, sizeof path, "\"format\": \"%s\"", formats[i]);
+    expect_true(strstr(run.out, path) || strcmp(formats[i], "accelerate") == 0); /* it starts TRL's script */
+    expect_has(run.out, "\"seq_tokens\": 8192");
+    run_free(&run);
+    run_remove("out/train.sh");
+    for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
+      snprintf(make, sizeof make, "%s/out/%s", run_folder, files[f]);
+      snprintf(path, sizeof path, "out/%s", files[f]);
+      if (access(make, F_OK) == 0) run_remove(path);
+    }
+    run_remove("out");
+  }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, run_setup, run_teardown)
   const struct CMUnitTest tests[] = {
@@ -101,6 +165,8 @@ int main(void) {
       TEST(an_import_is_the_predict_of_its_job),
       TEST(a_mistyped_flag_is_warned_of_and_a_harmless_one_is_not),
       TEST(several_files_go_into_a_folder),
+      TEST(a_diff_says_what_each_setting_does),
+      TEST(every_format_is_exported_and_read_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
