@@ -402,17 +402,17 @@ static const char *spelled_like(struct spp_reading *r, const struct spp_entry *e
   return text;
 }
 
-static void unknown(struct spp_reading *r, const struct spp_entry *e, const struct names *modelled) {
-  struct names all;
-  if (!make_names(r, &all)) return;
-  for (int i = 0; i < modelled->count; i++)
-    all.list[all.count++] = modelled->list[i];
+/* Everything that could have been meant: `all` begins as the names of patterns. */
+static void add_other_names(struct spp_reading *r, struct names *all) {
   for (int i = 0; r->format->notes && r->format->notes[i].flags; i++)
-    add_names(r, &all, r->format->notes[i].flags);
+    add_names(r, all, r->format->notes[i].flags);
   for (int i = 0; i < SPP_MAX_FORMAT_ROWS && r->format->known[i]; i++)
     for (int line = 0; r->format->known[i][line]; line++)
-      add_names(r, &all, r->format->known[i][line]);
-  const char *near = spp_suggest(e->name, all.list, all.count);
+      add_names(r, all, r->format->known[i][line]);
+}
+
+static void unknown(struct spp_reading *r, const struct spp_entry *e, const struct names *all) {
+  const char *near = spp_suggest(e->name, all->list, all->count);
   if (near) near = spelled_like(r, e, near);
   if (near)
     spp_reading_say(r, SPP_IMPORT_UNKNOWN, e, near, "%s is no flag of %s: did you mean %s?", e->typed,
@@ -422,7 +422,8 @@ static void unknown(struct spp_reading *r, const struct spp_entry *e, const stru
                     e->typed, r->format->display);
 }
 
-static void leftover(struct spp_reading *r, const struct spp_entry *e, const struct names *modelled) {
+static void leftover(struct spp_reading *r, const struct spp_entry *e, const struct names *modelled,
+                     const struct names *all) {
   const char *why = note_about(r->format, e->name);
   if (listed(modelled, e->name) && !spp_value_is_false(e->value) && !has_value(modelled, e))
     spp_reading_say(r, SPP_IMPORT_VALUE, e, NULL, "%s %s: not a value that the prediction knows", e->typed,
@@ -433,14 +434,16 @@ static void leftover(struct spp_reading *r, const struct spp_entry *e, const str
            (e->launcher && spp_lines_have(spp_known_launchers, e->name)))
     spp_reading_say(r, SPP_IMPORT_PASSED, e, NULL, "%s", e->typed);
   else
-    unknown(r, e, modelled);
+    unknown(r, e, all);
 }
 
 void spp_reading_leftovers(struct spp_reading *r) {
-  struct names modelled;
-  if (r->status != SPP_OK || !modelled_names(r, &modelled)) return;
+  struct names modelled, all;
+  if (r->status != SPP_OK || !modelled_names(r, &modelled) || !modelled_names(r, &all)) return;
+  add_other_names(r, &all);
   for (int i = 0; i < r->entries.count && r->status == SPP_OK; i++) {
     const struct spp_entry *e = &r->entries.list[i];
-    if (e->kind == SPP_ENTRY_FLAG && !e->used && !e->assumed) leftover(r, e, &modelled);
+    if (r->out->message_count == SPP_MAX_IMPORT_MESSAGES) return;
+    if (e->kind == SPP_ENTRY_FLAG && !e->used && !e->assumed) leftover(r, e, &modelled, &all);
   }
 }
