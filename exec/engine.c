@@ -14,22 +14,20 @@ static enum spp_status refuse(struct spp_diag *diag, const char *what, const cha
 static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) {
   const struct spp_layout *l = &e->plan->layout;
   const struct spp_arch *a = e->arch;
-  const unsigned modules = SPP_RC_CORE_ATTN | SPP_RC_LAYERNORM | SPP_RC_MLP;
+  const unsigned modules =
+      SPP_RC_CORE_ATTN | SPP_RC_LAYERNORM | SPP_RC_MLP | SPP_RC_MOE | SPP_RC_MOE_ACT | SPP_RC_SHARED_EXPERTS;
   SPP_TRY(spp_weights_supported(a, diag));
   if (a->vocab % l->tp != 0)
     return refuse(diag, "an uneven vocabulary", "choose a vocabulary that TP divides");
   if (l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & ~modules))
-    return refuse(diag, "selective recompute of these modules", "choose from core_attn, layernorm, mlp");
+    return refuse(diag, "selective recompute of these modules",
+                  "choose from core_attn, layernorm, mlp, moe, moe_act, shared_experts");
   if (l->dp_replicate > 1 || l->offload != SPP_OFFLOAD_NONE)
     return refuse(diag, "replicated shards or offload", "leave them out");
   if (a->experts > 0 && l->etp > 1)
     return refuse(diag, "experts cut by tensor parallelism", "use expert parallelism and --etp 1");
-  if (a->experts > 0 && l->tp > 1 && !l->megatron_sp)
-    return refuse(diag, "experts under TP without Megatron SP", "add --megatron-sp");
   if (a->shared_experts > 0 && l->tp > 1)
     return refuse(diag, "shared experts under tensor parallelism", "use --tp 1");
-  if (a->experts > 0 && spp_engine_drops(e, SPP_RC_MLP))
-    return refuse(diag, "selective recompute of experts", "choose from core_attn, layernorm");
   if (a->learned_positions > 0 && e->g->padded_tokens > a->learned_positions - a->first_position)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--seq", "shorten the sequence",
                         "the model's table has %lld positions",

@@ -215,11 +215,14 @@ enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_
                                     struct spp_layer_kept *kept, void **out);
 enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit_use *use,
                                      struct spp_layer_kept *kept, const void *dy, void **dx);
+/* What selective recompute drops of a mixture: all of it but its input (module moe), the input of down (moe_act),
+ * the shared expert (shared_experts). Backward makes it again. */
+void spp_experts_drop(struct spp_engine *e, struct spp_layer_kept *kept);
 /* SPP_ERR_USAGE: tokens that do not spread evenly over the experts, or do not fill their room. */
 enum spp_status spp_experts_check(const struct spp_engine *e, struct spp_diag *diag);
 
-/* The shared expert, which all tokens visit: its output is added to `sums`, the gradient of its input to dx.
- */
+/* The shared expert, which all tokens visit: its output is added to `sums`, unless that is NULL, the gradient of
+ * its input to dx. */
 enum spp_status spp_shared_expert_forward(struct spp_engine *e, const struct spp_unit_use *use,
                                           struct spp_layer_kept *kept, void *sums);
 enum spp_status spp_shared_expert_backward(struct spp_engine *e, const struct spp_unit_use *use,

@@ -273,6 +273,18 @@ static enum spp_status add_outer_bias(const struct experts *x, int64_t i, void *
   return SPP_OK;
 }
 
+/* The activation of one expert, as much of each row as its routing weight says. */
+static void activate(const struct experts *x, int64_t i) {
+  struct spp_layer_kept *k = x->kept;
+  int64_t n = x->rows / x->local;
+  void *product = expert_row(x, k->product, i, 0, x->ffn);
+  x->ops->glu_forward(x->e->arch->activation, n * x->ffn, x->e->store,
+                      expert_row(x, k->gate_up, i, 0, x->ffn),
+                      spp_engine_at(x->e, k->gate_up, (x->rows + i * n) * x->ffn), product);
+  for (int64_t r = 0; r < n; r++)
+    x->ops->scale(x->ffn, k->routing[i * n + r], spp_engine_at(x->e, product, r * x->ffn), x->e->store);
+}
+
 /* One expert's rows. */
 static enum spp_status expert_forward(const struct experts *x, int64_t i, void *out) {
   const struct spp_linear_storage store = spp_linear_in(x->e->store);
@@ -288,9 +300,7 @@ static enum spp_status expert_forward(const struct experts *x, int64_t i, void *
   SPP_TRY(spp_linear_forward(x->e->rank, n, x->hidden, x->ffn, store, input, gate_w, gate));
   SPP_TRY(spp_linear_forward(x->e->rank, n, x->hidden, x->ffn, store, input, up_w, up));
   add_inner_biases(x, i);
-  x->ops->glu_forward(x->e->arch->activation, n * x->ffn, x->e->store, gate, up, product);
-  for (int64_t r = 0; r < n; r++)
-    x->ops->scale(x->ffn, k->routing[row + r], spp_engine_at(x->e, product, r * x->ffn), x->e->store);
+  activate(x, i);
   SPP_TRY(spp_linear_forward(x->e->rank, n, x->ffn, x->hidden, store, product, down_w,
                              spp_engine_at(x->e, out, row * x->hidden)));
   return add_outer_bias(x, i, out);
@@ -420,10 +430,56 @@ static void forget(struct experts *x) {
   k->router_logits = k->router_probs = k->routing = NULL;
 }
 
+/* Blocks of a mixture that a module of selective recompute covers. */
+static void drop_blocks(struct spp_engine *e, void **const blocks[], size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    spp_heap_free(&e->rank->heap, *blocks[i]);
+    *blocks[i] = NULL;
+  }
+}
+
+void spp_experts_drop(struct spp_engine *e, struct spp_layer_kept *k) {
+  bool all = spp_engine_drops(e, SPP_RC_MOE);
+  void **const inputs[] = {&k->expert_input, &k->gate_up}, **const product[] = {&k->product},
+               **const shared[] = {&k->shared_gate_up, &k->shared_product, &k->shared_out};
+  if (all) {
+    drop_blocks(e, inputs, 2);
+    spp_heap_free(&e->rank->heap, k->router_logits);
+    spp_heap_free(&e->rank->heap, k->router_probs);
+    spp_heap_free(&e->rank->heap, k->routing);
+    k->router_logits = k->router_probs = k->routing = NULL;
+  }
+  if (all || spp_engine_drops(e, SPP_RC_MOE_ACT)) drop_blocks(e, product, 1);
+  if (all || spp_engine_drops(e, SPP_RC_SHARED_EXPERTS)) drop_blocks(e, shared, 3);
+}
+
+/* The activation of all experts, from gate and up. */
+static enum spp_status activate_again(const struct experts *x) {
+  struct spp_layer_kept *k = x->kept;
+  SPP_TRY(block(x, kept_part, "experts: input of down", x->rows * x->ffn, &k->product));
+  for (int64_t i = 0; i < x->local; i++)
+    activate(x, i);
+  return SPP_OK;
+}
+
+/* What spp_experts_drop dropped. */
+static enum spp_status make_again(struct spp_engine *e, const struct spp_unit_use *use,
+                                  struct spp_layer_kept *k) {
+  const struct experts x = experts_of(e, use, SPP_PASS_RECOMPUTE, k);
+  bool shares = spp_use_has(use, SPP_SLOT_SHARED_UP);
+  void *out = NULL;
+  if (!k->router_probs) SPP_TRY(spp_experts_forward(e, use, SPP_PASS_RECOMPUTE, k, &out));
+  if (!k->product) SPP_TRY(activate_again(&x));
+  if (shares && !k->shared_gate_up) SPP_TRY(spp_shared_expert_forward(e, use, k, out));
+  spp_heap_free(&e->rank->heap, out);
+  return SPP_OK;
+}
+
 enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit_use *use,
                                      struct spp_layer_kept *k, const void *dy, void **dx) {
   struct experts x = experts_of(e, use, SPP_PASS_BACKWARD, k);
   void *dout, *dproduct, *drows;
+  SPP_TRY(make_again(e, use, k));
   SPP_TRY(spp_expert_choice_open(e, use->unit->layer, k->router_probs, &x.choice));
   SPP_TRY(dispatch(&x, "combined tokens", dy, &dout));
   SPP_TRY(block(&x, work_part, "gradients inside the MLP", x.rows * x.ffn, &dproduct));

@@ -75,6 +75,10 @@ enum spp_status spp_layer_mlp_forward(const struct spp_layer_work *w, void **spa
 }
 
 void spp_layer_mlp_drop(const struct spp_layer_work *w) {
+  if (spp_use_has_experts(w->use)) {
+    spp_experts_drop(w->e, w->kept);
+    return;
+  }
   if (!spp_engine_drops(w->e, SPP_RC_MLP)) return;
   spp_layer_drop(w, &w->kept->gate_up);
   spp_layer_drop(w, &w->kept->product);

@@ -74,7 +74,7 @@ enum spp_status spp_shared_expert_forward(struct spp_engine *e, const struct spp
   SPP_TRY(spp_engine_block(e, s.gated ? kept_part : SPP_PART_TRANSIENT, "shared expert: output",
                            s.tokens * s.hidden, &out));
   SPP_TRY(product(&s, SPP_SLOT_SHARED_DOWN, k->shared_product, out));
-  SPP_TRY(add_output(&s, out, sums));
+  if (sums) SPP_TRY(add_output(&s, out, sums));
   if (s.gated)
     k->shared_out = out;
   else

@@ -143,6 +143,7 @@ static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_lis
     if (!again) add_waiting(sum, k, w);
     if (!here) continue;
     unsigned live = again ? made[k->block] : running[k->block] | w->running;
+    if (again && (dropped & SPP_RC_MOE)) live &= ~without_shared(s, k, true);
     add_item(sum, k, live & ~without_shared(s, k, false), 1);
   }
 }

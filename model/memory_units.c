@@ -253,12 +253,13 @@ void spp_memory_add_unit_transients(const struct spp_memory_stage *s, const stru
                                     struct spp_memory_sum *sum) {
   const struct units_view u = view_of(s, sum);
   const struct spp_layout *l = s->view->layout;
-  bool mlp = l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & SPP_RC_MLP);
+  unsigned dropped = l->recompute == SPP_RECOMPUTE_SELECTIVE ? l->recompute_modules : 0;
+  bool mlp = dropped & SPP_RC_MLP;
   bool moe = t->class == SPP_LAYER_MOE;
   add_units(&u, t->class);
   add_loss(&u);
   add_stream(&u, moe, (struct again){t->again, mlp});
-  if (moe) add_experts(&u, t->again);
+  if (moe) add_experts(&u, t->again || (dropped & SPP_RC_MOE));
   add_attention(&u);
   add_pipeline(&u, t);
 }

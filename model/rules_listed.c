@@ -52,7 +52,7 @@ RULE(micro_batches_pp) {
          layout->grad_accum % layout->pp != 0;
 }
 RULE(moe_tp_sp) {
-  return job->arch->experts > 0 && layout->ep > 1 && layout->tp > 1 && !layout->megatron_sp;
+  return job->arch->experts > 0 && layout->tp > 1 && !layout->megatron_sp;
 }
 RULE(ep_shard) {
   int64_t ranks =
@@ -180,7 +180,7 @@ const struct spp_rule spp_rules_listed[] = {
     {"micro-batches-pp", micro_batches_pp,
      "the interleaved schedule takes micro-batches in groups of PP {pp}; {grad_accum} is no multiple",
      SPP_AXIS_BATCH | SPP_AXIS_PIPE, SPP_VARY_NONE, NULL},
-    {"moe-tp-sp", moe_tp_sp, "EP {ep} with TP {tp} needs Megatron sequence parallelism", SPP_AXIS_MEGATRON_SP,
+    {"moe-tp-sp", moe_tp_sp, "experts under TP {tp} need Megatron sequence parallelism", SPP_AXIS_MEGATRON_SP,
      SPP_VARY_NONE, NULL},
     {"ep-shard", ep_shard, "EP {ep} does not divide the {dp_shard} x {sp} x {tp} ranks of dp_shard x cp x tp",
      SPP_AXIS_EP | SPP_AXIS_SHARDING, SPP_VARY(ep), NULL},

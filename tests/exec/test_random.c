@@ -103,10 +103,11 @@ static void draw_sequence_parallel(struct dice *d, struct spp_layout *l) {
 }
 
 static void draw_recompute(struct dice *d, struct spp_layout *l, bool moe) {
-  static const unsigned modules[] = {SPP_RC_CORE_ATTN, SPP_RC_LAYERNORM, SPP_RC_MLP};
+  static const unsigned modules[] = {SPP_RC_CORE_ATTN, SPP_RC_LAYERNORM, SPP_RC_MLP,
+                                     SPP_RC_MOE,       SPP_RC_MOE_ACT,   SPP_RC_SHARED_EXPERTS};
   l->recompute = (enum spp_recompute)below(d, SPP_RECOMPUTE_COUNT);
   l->recompute_layers = SPP_UNSET;
-  for (int i = 0; l->recompute == SPP_RECOMPUTE_SELECTIVE && i < (moe ? 2 : 3); i++)
+  for (int i = 0; l->recompute == SPP_RECOMPUTE_SELECTIVE && i < (moe ? 6 : 3); i++)
     if (below(d, 2)) l->recompute_modules |= modules[i];
   if (l->recompute == SPP_RECOMPUTE_SELECTIVE && l->recompute_modules == 0)
     l->recompute_modules = SPP_RC_CORE_ATTN;

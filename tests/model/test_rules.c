@@ -78,8 +78,9 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
     l->recompute = SPP_RECOMPUTE_FULL, l->recompute = SPP_RECOMPUTE_NONE)                                    \
   X("recompute-unit", l->recompute = SPP_RECOMPUTE_NONE;                                                     \
     l->recompute_unit = 2, l->recompute = SPP_RECOMPUTE_FULL; l->recompute_unit = 2)                         \
-  X("recompute-chunks", l->recompute = SPP_RECOMPUTE_FULL; l->pp = 2; l->vpp = 2; l->recompute_layers = 3,   \
-    l->recompute = SPP_RECOMPUTE_FULL; l->pp = 2; l->vpp = 2; l->recompute_layers = 4)                       \
+  X("recompute-chunks", l->recompute = SPP_RECOMPUTE_FULL; l->pp = 2; l->vpp = 2;                            \
+    l->recompute_layers = 3, l->recompute = SPP_RECOMPUTE_FULL; l->pp = 2; l->vpp = 2;                       \
+    l->recompute_layers = 4)                                                                                 \
   X("offload-support", f->offloads[SPP_OFFLOAD_OPTIMIZER] = false;                                           \
     l->offload = SPP_OFFLOAD_OPTIMIZER, l->offload = SPP_OFFLOAD_NONE)                                       \
   X("batch-divides", l->micro_batch = 3, j->global_batch = 24; l->micro_batch = 3)                           \
@@ -107,8 +108,7 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
   X("seq-multiple", j->seq_tokens = 4094; split4(w), split4(w))                                              \
   X("layers-pp", l->pp = 3, l->pp = 4)                                                                       \
   X("micro-batches-pp", interleaved(l, 3), interleaved(l, 4))                                                \
-  X("moe-tp-sp", a->experts = 8; l->ep = 2; l->tp = 2, a->experts = 8; l->ep = 2; l->tp = 2;                 \
-    l->megatron_sp = true)                                                                                   \
+  X("moe-tp-sp", a->experts = 8; l->tp = 2, a->experts = 8; l->tp = 2; l->megatron_sp = true)                \
   X("ep-shard", a->experts = 16; l->ep = 16, a->experts = 16; l->ep = 8)                                     \
   X("world-with-ep", a->experts = 16; l->ep = 16, a->experts = 16; l->ep = 8)                                \
   X("tied-pp", a->tied = true; l->pp = 2, l->pp = 2)                                                         \
