@@ -26,8 +26,6 @@ static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) 
     return refuse(diag, "replicated shards or offload", "leave them out");
   if (a->experts > 0 && l->etp > 1)
     return refuse(diag, "experts cut by tensor parallelism", "use expert parallelism and --etp 1");
-  if (a->shared_experts > 0 && l->tp > 1)
-    return refuse(diag, "shared experts under tensor parallelism", "use --tp 1");
   if (a->learned_positions > 0 && e->g->padded_tokens > a->learned_positions - a->first_position)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--seq", "shorten the sequence",
                         "the model's table has %lld positions",

@@ -109,8 +109,8 @@ struct spp_engine {
   struct spp_batch batch;
   struct spp_packs packs;
   struct {
-    float *cos, *sin; /* [tokens][rotary_dim / 2]; NULL: none */
-  } angles[2];        /* [1]: of layers with a window, where those turn by others */
+    float *cos, *sin;          /* [tokens][rotary_dim / 2]; NULL: none */
+  } angles[2];                 /* [1]: of layers with a window, where those turn by others */
   struct spp_layer_kept *kept; /* [micro-batches in flight][layers of the stage] */
   int64_t step;
   double loss;               /* of this rank's tokens, this step */
@@ -215,16 +215,16 @@ enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_
                                     struct spp_layer_kept *kept, void **out);
 enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit_use *use,
                                      struct spp_layer_kept *kept, const void *dy, void **dx);
-/* What selective recompute drops of a mixture: all of it but its input (module moe), the input of down (moe_act),
- * the shared expert (shared_experts). Backward makes it again. */
+/* What selective recompute drops of a mixture: all of it but its input (module moe), the input of down
+ * (moe_act), the shared expert (shared_experts). Backward makes it again. */
 void spp_experts_drop(struct spp_engine *e, struct spp_layer_kept *kept);
 /* SPP_ERR_USAGE: tokens that do not spread evenly over the experts, or do not fill their room. */
 enum spp_status spp_experts_check(const struct spp_engine *e, struct spp_diag *diag);
 
-/* The shared expert, which all tokens visit: its output is added to `sums`, unless that is NULL, the gradient of
- * its input to dx. */
+/* The shared expert, which all tokens visit: its output is added to `sums`, unless that is NULL, the gradient
+ * of its input to dx. */
 enum spp_status spp_shared_expert_forward(struct spp_engine *e, const struct spp_unit_use *use,
-                                          struct spp_layer_kept *kept, void *sums);
+                                          enum spp_pass pass, struct spp_layer_kept *kept, void *sums);
 enum spp_status spp_shared_expert_backward(struct spp_engine *e, const struct spp_unit_use *use,
                                            struct spp_layer_kept *kept, const void *dy, void *dx);
 /* Attention of a layer's own kind, before it is used. */

@@ -470,7 +470,7 @@ static enum spp_status make_again(struct spp_engine *e, const struct spp_unit_us
   void *out = NULL;
   if (!k->router_probs) SPP_TRY(spp_experts_forward(e, use, SPP_PASS_RECOMPUTE, k, &out));
   if (!k->product) SPP_TRY(activate_again(&x));
-  if (shares && !k->shared_gate_up) SPP_TRY(spp_shared_expert_forward(e, use, k, out));
+  if (shares && !k->shared_gate_up) SPP_TRY(spp_shared_expert_forward(e, use, SPP_PASS_RECOMPUTE, k, out));
   spp_heap_free(&e->rank->heap, out);
   return SPP_OK;
 }

@@ -30,7 +30,7 @@ static void drop_spare(const struct spp_layer_work *w, void **spare) {
 static enum spp_status mix_experts(const struct spp_layer_work *w, void **spare, void **out) {
   SPP_TRY(spp_experts_forward(w->e, w->use, w->pass, w->kept, out));
   if (spp_use_has(w->use, SPP_SLOT_SHARED_UP))
-    SPP_TRY(spp_shared_expert_forward(w->e, w->use, w->kept, *out));
+    SPP_TRY(spp_shared_expert_forward(w->e, w->use, w->pass, w->kept, *out));
   drop_spare(w, spare);
   return SPP_OK;
 }

@@ -1,5 +1,6 @@
-/* The shared expert of a mixture: an MLP that every token visits, its output scaled by the sigmoid of one
- * logit where the model has such a gate (huggingface/transformers modeling_qwen2_moe.py
+/* The shared expert of a mixture: an MLP that every token visits, cut over tensor-parallel ranks like a dense
+ * one (megatron-core 0.16.1 megatron/core/transformer/moe/shared_experts.py), its output scaled by the
+ * sigmoid of one logit where the model has such a gate (huggingface/transformers modeling_qwen2_moe.py
  * Qwen2MoeSparseMoeBlock, modeling_deepseek_v3.py DeepseekV3MoE). */
 #include <math.h>
 
@@ -11,8 +12,8 @@ struct shared {
   const struct spp_ops *ops;
   const struct spp_unit_use *use;
   struct spp_layer_kept *kept;
-  int64_t tokens, hidden, ffn;
-  bool gated; /* by the logit */
+  int64_t stream, tokens, hidden, ffn; /* stream: tokens of this rank's part of the residual stream */
+  bool gated;                          /* by the logit */
 };
 
 static struct shared shared_of(struct spp_engine *e, const struct spp_unit_use *use,
@@ -21,7 +22,8 @@ static struct shared shared_of(struct spp_engine *e, const struct spp_unit_use *
                          .ops = e->rank->kernels->ops,
                          .use = use,
                          .kept = kept,
-                         .tokens = e->g->stream_tokens,
+                         .stream = e->g->stream_tokens,
+                         .tokens = e->g->tokens,
                          .hidden = e->arch->hidden,
                          .ffn = use->unit->held[SPP_SLOT_SHARED_UP].rows,
                          .gated = spp_use_has(use, SPP_SLOT_SHARED_SWITCH)};
@@ -45,11 +47,11 @@ static float share_of(const struct shared *s, int64_t t) {
 static enum spp_status add_output(const struct shared *s, void *out, void *sums) {
   void *scaled;
   if (!s->gated) {
-    s->ops->add(s->tokens * s->hidden, s->e->store, sums, out, sums);
+    s->ops->add(s->stream * s->hidden, s->e->store, sums, out, sums);
     return SPP_OK;
   }
   SPP_TRY(spp_engine_block(s->e, SPP_PART_CONTEXT, "scaled row", s->hidden, &scaled));
-  for (int64_t t = 0; t < s->tokens; t++) {
+  for (int64_t t = 0; t < s->stream; t++) {
     void *sum = spp_engine_at(s->e, sums, t * s->hidden);
     s->ops->convert(s->hidden, spp_engine_at(s->e, out, t * s->hidden), s->e->store, scaled, s->e->store);
     s->ops->scale(s->hidden, share_of(s, t), scaled, s->e->store);
@@ -60,26 +62,30 @@ static enum spp_status add_output(const struct shared *s, void *out, void *sums)
 }
 
 enum spp_status spp_shared_expert_forward(struct spp_engine *e, const struct spp_unit_use *use,
-                                          struct spp_layer_kept *k, void *sums) {
+                                          enum spp_pass pass, struct spp_layer_kept *k, void *sums) {
   const struct shared s = shared_of(e, use, k);
   const enum spp_part kept_part = SPP_PART_ACTIVATIONS;
   int64_t n = s.tokens * s.ffn;
-  void *out;
+  const void *x;
+  void *gathered, *out;
+  SPP_TRY(spp_stream_gather(e, (struct spp_label){"shared expert input", pass}, k->mlp_input, &x, &gathered));
   SPP_TRY(spp_engine_block(e, kept_part, "shared expert: gate and up", 2 * n, &k->shared_gate_up));
-  SPP_TRY(product(&s, SPP_SLOT_SHARED_GATE, k->mlp_input, k->shared_gate_up));
-  SPP_TRY(product(&s, SPP_SLOT_SHARED_UP, k->mlp_input, spp_engine_at(e, k->shared_gate_up, n)));
+  SPP_TRY(product(&s, SPP_SLOT_SHARED_GATE, x, k->shared_gate_up));
+  SPP_TRY(product(&s, SPP_SLOT_SHARED_UP, x, spp_engine_at(e, k->shared_gate_up, n)));
+  spp_heap_free(&e->rank->heap, gathered);
   SPP_TRY(spp_engine_block(e, kept_part, "shared expert: input of down", n, &k->shared_product));
   s.ops->glu_forward(e->arch->activation, n, e->store, k->shared_gate_up,
                      spp_engine_at(e, k->shared_gate_up, n), k->shared_product);
-  SPP_TRY(spp_engine_block(e, s.gated ? kept_part : SPP_PART_TRANSIENT, "shared expert: output",
-                           s.tokens * s.hidden, &out));
+  SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "stream", s.tokens * s.hidden, &out));
   SPP_TRY(product(&s, SPP_SLOT_SHARED_DOWN, k->shared_product, out));
+  SPP_TRY(spp_stream_reduce(e, (struct spp_label){"shared expert output", pass}, &out));
   if (sums) SPP_TRY(add_output(&s, out, sums));
-  if (s.gated)
-    k->shared_out = out;
-  else
+  if (!s.gated) {
     spp_heap_free(&e->rank->heap, out);
-  return SPP_OK;
+    return SPP_OK;
+  }
+  k->shared_out = out;
+  return spp_heap_rename(&e->rank->heap, out, kept_part, "shared expert: output", e->rank->diag);
 }
 
 static enum spp_status weight_grad(const struct shared *s, enum spp_slot slot, const void *dy,
@@ -101,7 +107,7 @@ static enum spp_status gate_back(const struct shared *s, const void *dy, void *d
   const void *weight = spp_use_weight(s->use, SPP_SLOT_SHARED_SWITCH);
   float *grad = spp_use_grad(s->use, SPP_SLOT_SHARED_SWITCH), *sum;
   SPP_TRY(spp_engine_floats(s->e, SPP_PART_CONTEXT, "row of the gradient", s->hidden, &sum));
-  for (int64_t t = 0; t < s->tokens; t++) {
+  for (int64_t t = 0; t < s->stream; t++) {
     float share = share_of(s, t), dot;
     void *out = spp_engine_at(s->e, s->kept->shared_out, t * s->hidden),
          *d = spp_engine_at(s->e, dx, t * s->hidden);
@@ -120,21 +126,41 @@ static enum spp_status gate_back(const struct shared *s, const void *dy, void *d
   return SPP_OK;
 }
 
+/* Gradient of the input from those of gate and up: summed over the ranks, where each has a part of it. */
+static enum spp_status input_back(const struct shared *s, void *up, void *dx) {
+  struct spp_engine *e = s->e;
+  bool apart = e->g->tp > 1;
+  void *part = dx;
+  if (apart) SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "norm backward", s->tokens * s->hidden, &part));
+  SPP_TRY(input_grad(s, SPP_SLOT_SHARED_GATE, s->kept->shared_gate_up, !apart, part));
+  SPP_TRY(input_grad(s, SPP_SLOT_SHARED_UP, up, true, part));
+  if (!apart) return SPP_OK;
+  SPP_TRY(spp_stream_reduce(e, (struct spp_label){"shared expert input", SPP_PASS_BACKWARD}, &part));
+  s->ops->add(s->stream * s->hidden, e->store, dx, part, dx);
+  spp_heap_free(&e->rank->heap, part);
+  return SPP_OK;
+}
+
 enum spp_status spp_shared_expert_backward(struct spp_engine *e, const struct spp_unit_use *use,
                                            struct spp_layer_kept *k, const void *dy, void *dx) {
   const struct shared s = shared_of(e, use, k);
+  const struct spp_label into = {"shared expert input", SPP_PASS_BACKWARD},
+                         out = {"shared expert output", SPP_PASS_BACKWARD};
   int64_t n = s.tokens * s.ffn;
-  void *up = spp_engine_at(e, k->shared_gate_up, n);
+  void *up = spp_engine_at(e, k->shared_gate_up, n), *gathered;
+  const void *dout, *x;
   if (s.gated) SPP_TRY(gate_back(&s, dy, dx));
-  const void *dout = s.gated ? k->shared_out : dy;
+  SPP_TRY(spp_stream_gather(e, out, s.gated ? k->shared_out : dy, &dout, &gathered));
   SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_DOWN, dout, k->shared_product));
   SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_DOWN, dout, false, k->shared_product)); /* in place of the product */
+  spp_heap_free(&e->rank->heap, gathered);
   s.ops->glu_backward(e->arch->activation, n, e->store, k->shared_gate_up, up, k->shared_product,
                       k->shared_gate_up, up);
-  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, k->mlp_input));
-  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_UP, up, k->mlp_input));
-  SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, true, dx));
-  SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_UP, up, true, dx));
+  SPP_TRY(spp_stream_gather(e, into, k->mlp_input, &x, &gathered));
+  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, x));
+  SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_UP, up, x));
+  spp_heap_free(&e->rank->heap, gathered);
+  SPP_TRY(input_back(&s, up, dx));
   void *const done[] = {k->shared_gate_up, k->shared_product, k->shared_out};
   for (size_t i = 0; i < sizeof done / sizeof done[0]; i++)
     spp_heap_free(&e->rank->heap, done[i]);

@@ -100,6 +100,11 @@ bool spp_norm_keeps_input(const struct spp_job *job);
 /* Is this tensor the layer's input as it came, and so what a checkpoint of the layer holds already? */
 bool spp_kept_is_layer_input(const struct spp_job *job, const struct spp_kept *kept);
 
+/* Of a mixture: the routed experts' rows and their products, the shared expert's products, its output. 0: neither,
+ * the router's among them. */
+enum { SPP_MIX_ROUTED = 1, SPP_MIX_SHARED = 2, SPP_MIX_OUTPUT = 4 };
+unsigned spp_kept_mixture_part(const struct spp_kept *kept);
+
 /* LoRA: does the linear behind `targets` keep its own input? Trained weights do; a frozen weight never does,
  * but its adapter does when it reads the very same tensor (no dropout, no cast), and some quantised products
  * do. */

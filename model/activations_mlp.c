@@ -90,6 +90,13 @@ static void keep_routing(const struct spp_layer_view *v, int64_t rows) {
   keep(v, &expert_output, moe, rows, a->hidden);
 }
 
+unsigned spp_kept_mixture_part(const struct spp_kept *kept) {
+  const struct spp_tensor *t = kept->tensor;
+  if (t == &expert_input || t == &routed.both || t == &routed.product) return SPP_MIX_ROUTED;
+  if (t == &shared.both || t == &shared.product) return SPP_MIX_SHARED;
+  return t == &shared_output ? SPP_MIX_OUTPUT : 0;
+}
+
 /* Grouped GEMM over permuted tokens (Megatron moe/token_dispatcher.py, transformers grouped experts). */
 static void keep_moe(const struct spp_layer_view *v) {
   const struct spp_arch *a = v->job->arch;

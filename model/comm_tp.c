@@ -154,6 +154,17 @@ static void emit_wide_norms(const struct spp_comm_context *c, struct spp_pass_co
   }
 }
 
+/* The shared expert is cut like a dense MLP and works on all tokens (megatron-core 0.16.1
+ * transformer/moe/shared_experts.py SharedExpertMLP). Without sequence parallelism the layer's one reduction
+ * has its sum. */
+static void emit_shared_expert(const struct spp_comm_context *c, int64_t *forward_bytes,
+                               int64_t *backward_bytes) {
+  if (c->job->arch->shared_experts == 0 || c->moe_layers == 0 || !c->layout->megatron_sp) return;
+  struct spp_pass_counts n =
+      spp_comm_layer_counts(c, c->moe_layers, c->full_moe_layers, SPP_RC_MOE | SPP_RC_SHARED_EXPERTS);
+  emit_pair(c, "shared expert input", "shared expert output", n, forward_bytes, backward_bytes);
+}
+
 void spp_comm_emit_tensor_parallel(const struct spp_comm_context *c) {
   if (c->g->tp == 1) return;
   int64_t forward = 0, backward = 0;
@@ -166,6 +177,7 @@ void spp_comm_emit_tensor_parallel(const struct spp_comm_context *c) {
   int64_t full = c->layout->megatron_sp ? c->full_layers - c->full_moe_layers : c->full_layers;
   struct spp_pass_counts mlp = spp_comm_layer_counts(c, pairs, full, SPP_RC_MLP);
   if (pairs > 0) emit_pair(c, "mlp input", "mlp output", mlp, &forward, &backward);
+  emit_shared_expert(c, pairs == 0 ? &forward : NULL, pairs == 0 ? &backward : NULL);
   c->comm->layer_forward_bytes[SPP_GROUP_TP] = forward;
   c->comm->layer_backward_bytes[SPP_GROUP_TP] = c->trains ? backward : 0;
   emit_ends(c);

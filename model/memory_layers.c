@@ -115,10 +115,10 @@ static struct waiting waiting_with(const struct spp_memory_stage *s, const struc
   return waiting(some, beside);
 }
 
-/* Moments of the running layer when the shared expert has not kept anything yet. */
-static unsigned without_shared(const struct spp_memory_stage *s, const struct spp_kept *k, bool again) {
-  if (!(k->modules & SPP_RC_SHARED_EXPERTS) || !spp_memory_before_shared(s->view, again)) return 0;
-  return again ? MLP : FORWARD;
+/* Moments at which the running layer, a mixture, does not keep it: not yet, or not any more. */
+static unsigned kept_otherwise(const struct spp_kept *k, const unsigned without[2]) {
+  unsigned of = spp_kept_mixture_part(k);
+  return (without[0] & of ? (unsigned)FORWARD : 0u) | (without[1] & of ? (unsigned)MLP : 0u);
 }
 
 /* Layers that are not recomputed as a whole. Tensors that `dropped` modules own are made again in the running
@@ -130,6 +130,8 @@ static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_lis
   const unsigned *made = s->view->job->framework->sharding == SPP_SHARDING_UNITS ? remade : rerunning;
   if (layers[SPP_WAIT_FORWARD] <= 0 && layers[SPP_WAIT_LOSS] <= 0) return;
   const struct waiting beside = waiting(layers, running_here);
+  unsigned without[2];
+  spp_memory_mixture_without(s->view, false, without);
   for (int i = 0; i < list->count; i++) {
     const struct spp_kept *k = &list->items[i];
     bool again = (k->modules & (dropped | SPP_RC_ALWAYS)) != 0, here = running_here;
@@ -143,8 +145,8 @@ static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_lis
     if (!again) add_waiting(sum, k, w);
     if (!here) continue;
     unsigned live = again ? made[k->block] : running[k->block] | w->running;
-    if (again && (dropped & SPP_RC_MOE)) live &= ~without_shared(s, k, true);
-    add_item(sum, k, live & ~without_shared(s, k, false), 1);
+    if (without[0] | without[1]) live &= ~kept_otherwise(k, without);
+    add_item(sum, k, live, 1);
   }
 }
 
@@ -161,12 +163,14 @@ static void add_checkpoints(const struct spp_memory_stage *s, const int64_t inpu
 /* The unit that is recomputed for its backward: all its layers, one of them running. */
 static void add_rerun(const struct spp_memory_stage *s, const struct spp_kept_list *list, int64_t layers,
                       struct spp_memory_sum *sum) {
+  unsigned without[2];
+  spp_memory_mixture_without(s->view, true, without);
   for (int i = 0; i < list->count; i++) {
     const struct spp_kept *k = &list->items[i];
     if (!runs_with(s, k, s->stage->layers)) continue;
     add_item(sum, k, TEXT_BACKWARD, layers - 1);
     if (!spp_kept_is_layer_input(s->view->job, k))
-      add_item(sum, k, rerunning[k->block] & ~without_shared(s, k, true), 1);
+      add_item(sum, k, rerunning[k->block] & ~kept_otherwise(k, without), 1);
   }
 }
 

@@ -139,9 +139,9 @@ void spp_memory_add_transients(const struct spp_memory_stage *s, const struct sp
                                struct spp_memory_sum *sum);
 /* The same, with buffers of sharded states, for frameworks that work unit by unit and free at once
  * (memory_units.c). */
-/* Does a mixture's forward, `again`: that and its backward in a rerun, need most before the shared expert keeps
- * anything? */
-bool spp_memory_before_shared(const struct spp_memory_view *v, bool again);
+/* What a mixture does not keep yet, or any more (SPP_MIX_*), when its forward [0] and its backward [1], with its
+ * rerun if `again`, need most. */
+void spp_memory_mixture_without(const struct spp_memory_view *v, bool again, unsigned without[2]);
 void spp_memory_add_unit_transients(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                                     struct spp_memory_sum *sum);
 void spp_memory_add_outer(const struct spp_memory_stage *s, struct spp_memory_sum *sum);

@@ -149,11 +149,12 @@ static void add_stream(const struct units_view *u, bool moe, struct again again)
     add(u, &whole_stream, rerun ? ATTENTION | EMBEDDING : MLP | ATTENTION | EMBEDDING, u->g->tokens, h, 1);
 }
 
-/* Elements of a mixture at work: what a rank sends and, where ranks share the experts, what arrives, on the
- * way there or back; the gradient of the activation; the sums of a token's rows; what the shared expert
- * keeps, which it makes when the rows are gone, and its output, freed where no gate asks for it. */
+/* Elements of a mixture at work: what a rank sends and, where ranks share the experts, what arrives, on the way
+ * there or back; the gradient of the activation; the sums of a token's rows; what routed experts and what the
+ * shared expert keep, whose output only where a gate scales it. */
 struct mixture {
-  int64_t rows, arriving, activation, sums, shared, shared_output;
+  int64_t rows, arriving, activation, sums, routed, shared, output;
+  int64_t whole; /* all tokens of a stream that is cut, else 0 */
 };
 static struct mixture mixture_of(const struct spp_memory_view *v) {
   const struct spp_geometry *g = v->g;
@@ -162,46 +163,73 @@ static struct mixture mixture_of(const struct spp_memory_view *v) {
   int64_t shared_ffn = spp_mlp_width(g, v->kind[SPP_LAYER_MOE], SPP_ROLE_SHARED_EXPERT);
   struct mixture m = {.rows = spp_sat_mul(routed_rows, h),
                       .activation = spp_sat_mul(routed_rows, ffn),
-                      .sums = spp_sat_mul(g->stream_tokens, h)};
+                      .sums = spp_sat_mul(g->stream_tokens, h),
+                      .whole = v->layout->megatron_sp && g->tp > 1 ? spp_sat_mul(g->tokens, h) : 0};
   m.arriving = g->ep > 1 ? m.rows : 0;
+  m.routed = m.rows + spp_sat_mul(m.activation, 3);
   if (shared_ffn == 0) return m;
-  bool gated = v->job->arch->shared_expert_gate;
-  m.shared = spp_sat_mul(g->tokens, 3 * shared_ffn) + (gated ? m.sums : 0);
-  m.shared_output = gated ? 0 : m.sums;
+  m.shared = spp_sat_mul(g->tokens, 3 * shared_ffn);
+  m.output = v->job->arch->shared_expert_gate ? m.sums : 0;
   return m;
 }
 
-/* Forward's largest moments: rows come back and add up; the shared expert's output is added. Backward's: the
- * rows and the gradient of the activation. */
-static int64_t at_combine(const struct mixture *m) {
-  return m->rows + spp_max64(m->arriving, m->sums);
+/* Moments of a mixture: rows come back and add up, the shared expert keeping nothing yet; its output is
+ * added; it is made again; the rows and the gradient of the activation are there; the gradient of the shared
+ * expert's input is added, what routed experts kept being gone. */
+struct crest {
+  int64_t transient;
+  unsigned without; /* of what the layer keeps */
+};
+static int64_t crest_height(const struct mixture *m, struct crest c) {
+  return c.transient + (c.without & SPP_MIX_ROUTED ? 0 : m->routed) +
+         (c.without & SPP_MIX_SHARED ? 0 : m->shared) + (c.without & SPP_MIX_OUTPUT ? 0 : m->output);
 }
-static int64_t at_shared(const struct mixture *m) {
-  return m->shared > 0 ? m->sums + m->shared_output + m->shared : 0;
-}
-static int64_t at_backward(const struct mixture *m) {
-  return m->rows + spp_max64(m->arriving, m->activation) + m->shared;
+/* Of equal ones the first counts. */
+static void rise(const struct mixture *m, int64_t transient, unsigned without, struct crest *most) {
+  const struct crest c = {transient, without};
+  if (crest_height(m, c) > crest_height(m, *most)) *most = c;
 }
 
-bool spp_memory_before_shared(const struct spp_memory_view *v, bool again) {
-  if (v->job->framework->sharding != SPP_SHARDING_UNITS || !v->kind[SPP_LAYER_MOE]) return false;
+/* The shared expert's output is made: of all tokens, then this rank's piece of the sum. */
+static void rise_shared(const struct mixture *m, int64_t beside, struct crest *most) {
+  if (m->shared > 0) rise(m, beside + m->whole + m->sums, SPP_MIX_OUTPUT, most);
+}
+
+static struct crest forward_crest(const struct mixture *m) {
+  struct crest most = {m->rows + spp_max64(m->arriving, m->sums), SPP_MIX_SHARED | SPP_MIX_OUTPUT};
+  rise_shared(m, m->sums, &most);
+  return most;
+}
+
+/* dropped: SPP_RC_MOE when the forward runs again, SPP_RC_SHARED_EXPERTS when the shared expert's does. */
+static struct crest backward_crest(const struct mixture *m, unsigned dropped) {
+  struct crest most = {0, SPP_MIX_ROUTED | SPP_MIX_SHARED | SPP_MIX_OUTPUT};
+  if (dropped & SPP_RC_MOE)
+    most = forward_crest(m);
+  else if (dropped & SPP_RC_SHARED_EXPERTS)
+    rise_shared(m, 0, &most);
+  rise(m, m->rows + spp_max64(m->arriving, m->activation), 0, &most);
+  if (m->shared > 0 && m->whole > 0) rise(m, 2 * m->sums + m->whole, SPP_MIX_ROUTED, &most);
+  return most;
+}
+
+static unsigned dropped_of(const struct spp_memory_view *v, bool again) {
+  bool selective = v->layout->recompute == SPP_RECOMPUTE_SELECTIVE;
+  return (selective ? v->layout->recompute_modules : 0u) | (again ? (unsigned)SPP_RC_MOE : 0u);
+}
+
+void spp_memory_mixture_without(const struct spp_memory_view *v, bool again, unsigned without[2]) {
+  without[0] = without[1] = 0;
+  if (v->job->framework->sharding != SPP_SHARDING_UNITS || !v->kind[SPP_LAYER_MOE]) return;
   const struct mixture m = mixture_of(v);
-  int64_t later = again ? spp_max64(at_shared(&m), at_backward(&m)) : at_shared(&m);
-  return m.shared > 0 && at_combine(&m) >= later; /* of equal moments the first counts */
+  without[0] = forward_crest(&m).without;
+  without[1] = backward_crest(&m, dropped_of(v, again)).without;
 }
 
-/* What the shared expert keeps is counted with the layer. */
 static void add_experts(const struct units_view *u, bool again) {
   const struct mixture m = mixture_of(u->s->view);
-  bool early = m.shared == 0 || spp_memory_before_shared(u->s->view, false);
-  int64_t forward = early ? at_combine(&m) : at_shared(&m) - m.shared;
-  int64_t backward = at_backward(&m) - m.shared;
-  if (again && (m.shared == 0 || spp_memory_before_shared(u->s->view, true)))
-    backward = spp_max64(backward, at_combine(&m));
-  else if (again)
-    backward = spp_max64(backward, at_shared(&m) - m.shared);
-  add(u, &routed, FORWARD, forward, 1, 1);
-  add(u, &routed, MLP, backward, 1, 1);
+  add(u, &routed, FORWARD, forward_crest(&m).transient, 1, 1);
+  add(u, &routed, MLP, backward_crest(&m, dropped_of(u->s->view, again)).transient, 1, 1);
 }
 
 static void add_ring(const struct units_view *u, int64_t kv_width) {
@@ -253,13 +281,12 @@ void spp_memory_add_unit_transients(const struct spp_memory_stage *s, const stru
                                     struct spp_memory_sum *sum) {
   const struct units_view u = view_of(s, sum);
   const struct spp_layout *l = s->view->layout;
-  unsigned dropped = l->recompute == SPP_RECOMPUTE_SELECTIVE ? l->recompute_modules : 0;
-  bool mlp = dropped & SPP_RC_MLP;
+  bool mlp = l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & SPP_RC_MLP);
   bool moe = t->class == SPP_LAYER_MOE;
   add_units(&u, t->class);
   add_loss(&u);
   add_stream(&u, moe, (struct again){t->again, mlp});
-  if (moe) add_experts(&u, t->again || (dropped & SPP_RC_MOE));
+  if (moe) add_experts(&u, t->again);
   add_attention(&u);
   add_pipeline(&u, t);
 }

@@ -38,6 +38,14 @@ static void add_lora(struct spp_weight_sums *s, const struct spp_weight *w) {
                                                       : w->rows + w->cols;
 }
 
+/* Sees a part of the tokens where those are spread over tensor-parallel ranks: megatron-core 0.16.1 sets
+ * `sequence_parallel` on norms, the router (moe/router.py) and the shared expert's gate
+ * (moe/shared_experts.py). */
+static bool is_partial(const struct spp_weight *w) {
+  bool gate = w->role == SPP_ROLE_SHARED_EXPERT && w->split == SPP_SPLIT_NONE;
+  return w->role == SPP_ROLE_NORM || w->role == SPP_ROLE_ROUTER || gate;
+}
+
 static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, unsigned lora_targets) {
   int64_t elements = w->rows * w->cols * w->copies;
   bool quantised = w->linear && w->role != SPP_ROLE_HEAD && w->role != SPP_ROLE_EMBEDDING;
@@ -47,7 +55,7 @@ static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, un
   } else {
     s->split += w->split == SPP_SPLIT_NONE ? 0 : elements;
     s->replicated += w->split == SPP_SPLIT_NONE ? elements : 0;
-    s->norm += w->role == SPP_ROLE_NORM || w->role == SPP_ROLE_ROUTER ? elements : 0;
+    s->norm += is_partial(w) ? elements : 0;
     s->head_norm += strcmp(w->name, "q_norm") == 0 || strcmp(w->name, "k_norm") == 0 ? elements : 0;
     s->quantised += quantised ? elements : 0;
   }

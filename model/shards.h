@@ -11,7 +11,7 @@ struct spp_weight_sums {
   int64_t replicated; /* elements every tensor-parallel rank holds: norms, router, biases of row-parallel
                          outputs */
   int64_t norm; /* the part of `replicated` that Megatron sequence parallelism all-reduces over tp: norms,
-                   router */
+                   router, gate of the shared expert */
   int64_t head_norm; /* the part of `replicated` that sees the heads of one rank only: norms of q and k */
   int64_t expert;    /* elements divided by ep and etp */
   int64_t

@@ -89,11 +89,10 @@ static void suites_grow(void **state) {
 
 /* A model or layout the engine lacks is told, not run. */
 static void what_the_engine_lacks_is_refused(void **state) {
-  static const char shared[] = /* experts: not cut by tensor parallelism */
-      "{\"model_type\":\"qwen2_moe\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
+  static const char mixture[] = /* experts: not cut by tensor parallelism */
+      "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
       "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
-      "\"moe_intermediate_size\":32,\"num_experts\":4,\"num_experts_per_tok\":2,"
-      "\"shared_expert_intermediate_size\":32}";
+      "\"num_local_experts\":4,\"num_experts_per_tok\":2}";
   static const char few[] = /* positions */
       "{\"model_type\":\"gpt2\",\"hidden_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":8,"
       "\"vocab_size\":128,\"n_positions\":40}";
@@ -104,13 +103,13 @@ static void what_the_engine_lacks_is_refused(void **state) {
   static struct spp_validate_result result;
   static const struct {
     const char *model;
-    int64_t tp, ulysses;
+    int64_t tp, ulysses, etp;
     enum spp_status status;
-  } bad[] = {{shared, 2, 1, SPP_ERR_ABSENT},
-             {few, 1, 1, SPP_ERR_USAGE},
-             {nine, 1, 1, SPP_ERR_USAGE},
-             {spp_suite_model, 3, 1, SPP_ERR_USAGE},
-             {spp_suite_model, 1, 3, SPP_ERR_USAGE}};
+  } bad[] = {{mixture, 2, 1, 2, SPP_ERR_ABSENT},
+             {few, 1, 1, 1, SPP_ERR_USAGE},
+             {nine, 1, 1, 1, SPP_ERR_USAGE},
+             {spp_suite_model, 3, 1, 1, SPP_ERR_USAGE},
+             {spp_suite_model, 1, 3, 1, SPP_ERR_USAGE}};
   (void)state;
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     struct spp_arena arena;
@@ -119,6 +118,7 @@ static void what_the_engine_lacks_is_refused(void **state) {
     v.setting.layout = spp_layout_plain();
     v.setting.layout.tp = bad[i].tp;
     v.setting.layout.megatron_sp = bad[i].tp > 1;
+    v.setting.layout.etp = bad[i].etp;
     v.setting.layout.ulysses = bad[i].ulysses;
     if (bad[i].ulysses > 1) v.setting.layout.sp_kind = SPP_SP_ULYSSES;
     spp_arena_init(&arena);

@@ -241,6 +241,39 @@ static void expert_dispatch_volumes(void **state) {
   expect_i64(f.comm.layer_backward_bytes[SPP_GROUP_EP], 2 * 58720256 + 28672);
 }
 
+/* Qwen1.5-MoE-A2.7B on TP 2 with sequence parallelism: the shared expert gathers and scatters 4096 tokens of
+ * 2048 wide 16-bit elements like a dense MLP: 1/2 * 2*4096*2048 = 8,388,608 bytes a rank. In backward the
+ * gradient of its output is gathered, that of its input scattered, and the input gathered again. Nothing of
+ * the kind around routed experts; with shared_experts recomputed, forward's two again. */
+static void shared_experts_are_cut_like_an_mlp(void **state) {
+  (void)state;
+  struct fixture f;
+  const int64_t half = 8388608;
+  fixture_init(&f, 4096, 1024, 1024, 2048);
+  f.arch.experts = 60;
+  f.arch.experts_per_token = 4;
+  f.arch.shared_experts = 1;
+  f.arch.kinds[0].moe = true;
+  f.g.tp = f.layout.tp = 2;
+  f.g.stream_tokens = 2048;
+  f.layout.megatron_sp = true;
+  f.layout.recompute = SPP_RECOMPUTE_SELECTIVE;
+  f.layout.recompute_modules = SPP_RC_SHARED_EXPERTS;
+  run(&f);
+  static const enum spp_pass forward[] = {SPP_PASS_FORWARD, SPP_PASS_RECOMPUTE};
+  for (int i = 0; i < 2; i++) {
+    expect_i64(find(&f, "shared expert input", forward[i])->op, SPP_ALL_GATHER);
+    expect_i64(find(&f, "shared expert input", forward[i])->sent_bytes, half);
+    expect_i64(find(&f, "shared expert output", forward[i])->op, SPP_REDUCE_SCATTER);
+    expect_i64(find(&f, "shared expert output", forward[i])->sent_bytes, half);
+  }
+  expect_i64(find(&f, "shared expert output", SPP_PASS_BACKWARD)->op, SPP_ALL_GATHER);
+  for (int i = 0; i < f.comm.count; i++)
+    expect_true(strcmp(f.comm.ops[i].what, "mlp input") != 0);
+  expect_i64(f.comm.layer_forward_bytes[SPP_GROUP_TP], 4 * half);  /* with attention's */
+  expect_i64(f.comm.layer_backward_bytes[SPP_GROUP_TP], 6 * half); /* of each three */
+}
+
 /* P = 7,615,616,512 elements, d = 8. ZeRO-2, m = 4: 7/8*2P*(4+1); ZeRO-3, m = 4: 7/8*6P*4. All in one outer
  * weight. */
 static void sharded_state_volumes(void **state) {
@@ -323,6 +356,7 @@ int main(void) {
       cmocka_unit_test(full_recompute_repeats_the_forward_exchange),
       cmocka_unit_test(tensor_parallel_volumes),
       cmocka_unit_test(expert_dispatch_volumes),
+      cmocka_unit_test(shared_experts_are_cut_like_an_mlp),
       cmocka_unit_test(sharded_state_volumes),
       cmocka_unit_test(lora_reduces_adapters_and_stage3_still_gathers_the_base),
       cmocka_unit_test(pipeline_sends),
