@@ -176,7 +176,7 @@ static enum spp_status make_logits(struct head *h) {
 static struct spp_cross_entropy entropy_of(const struct head *h) {
   const struct spp_engine *e = h->e;
   return (struct spp_cross_entropy){.tokens = e->g->tokens,
-                                    .vocab = h->held->rows,
+                                    .vocab = h->held->there,
                                     .first = h->held->first_row,
                                     .storage = e->store,
                                     .logits = h->logits,
@@ -188,6 +188,14 @@ static struct spp_cross_entropy entropy_of(const struct head *h) {
                                     .grad = e->batch.token_weights,
                                     .dlogits = h->logits,
                                     .softcap = (float)e->arch->logit_softcap};
+}
+
+/* Rows of padding have logits that the loss does not see: their gradient is zero. */
+static void clear_padding(const struct head *h) {
+  int64_t rows = h->held->rows, padding = rows - h->held->there;
+  for (int64_t t = 0; t < h->e->g->tokens && padding > 0; t++)
+    memset(spp_engine_at(h->e, h->logits, t * rows + h->held->there), 0,
+           (size_t)(padding * spp_storage_bytes(h->e->store)));
 }
 
 /* Maximum, sum of exponentials and target logit of each token, over the whole vocabulary. */
@@ -217,6 +225,7 @@ static enum spp_status loss(struct head *h) {
   for (int64_t t = 0; t < n; t++)
     e->loss += (double)e->batch.losses[t] * (double)e->batch.token_weights[t];
   e->rank->kernels->ops->cross_entropy_backward(&call);
+  clear_padding(h);
   spp_heap_free(&e->rank->heap, h->max);
   spp_heap_free(&e->rank->heap, h->sum);
   spp_heap_free(&e->rank->heap, h->target);

@@ -17,8 +17,6 @@ static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) 
   const unsigned modules =
       SPP_RC_CORE_ATTN | SPP_RC_LAYERNORM | SPP_RC_MLP | SPP_RC_MOE | SPP_RC_MOE_ACT | SPP_RC_SHARED_EXPERTS;
   SPP_TRY(spp_weights_supported(a, diag));
-  if (a->vocab % l->tp != 0)
-    return refuse(diag, "an uneven vocabulary", "choose a vocabulary that TP divides");
   if (l->recompute == SPP_RECOMPUTE_SELECTIVE && (l->recompute_modules & ~modules))
     return refuse(diag, "selective recompute of these modules",
                   "choose from core_attn, layernorm, mlp, moe, moe_act, shared_experts");

@@ -73,13 +73,16 @@ static enum spp_status allocate(struct spp_engine *e) {
     SPP_TRY(spp_engine_floats(e, SPP_PART_MASTER, "fp32 master weights", stepped, &s->master));
   SPP_TRY(spp_engine_floats(e, SPP_PART_OPTIMIZER, "optimizer states", stepped, &s->first_moment));
   SPP_TRY(spp_engine_floats(e, SPP_PART_OPTIMIZER, "optimizer states", stepped, &s->second_moment));
+  int64_t held = s->zero >= 3 ? shard : whole;
+  memset(s->weights, 0, (size_t)(held * spp_storage_bytes(e->store)));
+  if (s->master) memset(s->master, 0, (size_t)stepped * sizeof *s->master);
   size_t moment_bytes = (size_t)stepped * sizeof(float);
   memset(s->first_moment, 0, moment_bytes);
   memset(s->second_moment, 0, moment_bytes);
   return SPP_OK;
 }
 
-/* Every held weight that a range of the stage touches. */
+/* Every element of held weights that a range of the stage touches; rows of padding are zero, and stay so. */
 typedef void range_visit(void *context, const struct spp_held *held, int64_t element, int64_t stage_offset);
 static void visit_range(const struct spp_engine *e, int64_t first, int64_t last, range_visit *visit,
                         void *context) {
@@ -90,7 +93,7 @@ static void visit_range(const struct spp_engine *e, int64_t first, int64_t last,
       int64_t start = h->offset + (spp_slot_is_expert(slot) ? unit->expert_offset : unit->offset);
       int64_t n = h->weight ? h->rows * h->cols : 0;
       for (int64_t i = first > start ? first - start : 0; i < n && start + i < last; i++)
-        visit(context, h, i, start + i);
+        if (i / h->cols % h->copy_rows < h->there) visit(context, h, i, start + i);
     }
 }
 

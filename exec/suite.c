@@ -31,6 +31,10 @@ static const char tied[] =
     "{\"model_type\":\"qwen3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":4,"
     "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":16,\"vocab_size\":1024,"
     "\"tie_word_embeddings\":true}";
+static const char odd[] =
+    "{\"model_type\":\"qwen2\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":8,\"vocab_size\":101,"
+    "\"tie_word_embeddings\":true}";
 static const char narrow[] =
     "{\"model_type\":\"qwen3\",\"hidden_size\":48,\"intermediate_size\":80,\"num_hidden_layers\":8,"
     "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":16,\"vocab_size\":1024,"
@@ -457,6 +461,12 @@ static const struct {
     {CI,
      {"norms without weights, TP 2 + SP x PP 2", bare, LAYOUT(MEGATRON(2), .pp = 2, .grad_accum = 2),
       TOKENS(32)}},
+    {QUICK, {"a vocabulary of 101, TP 2", odd, LAYOUT(.tp = 2), TOKENS(32)}},
+    {CI,
+     {"a vocabulary of 101, TP 4 + SP x PP 2, ZeRO-3", odd,
+      LAYOUT(MEGATRON(4), .pp = 2, .zero = 3, .grad_accum = 2), TOKENS(32)}},
+    {CI, {"a vocabulary of 101, TP 2 x DP 3, ZeRO-2", odd, LAYOUT(.tp = 2, .dp = 3, .zero = 2), TOKENS(32)}},
+    {CI, {"a vocabulary of 101, bf16, TP 4", odd, LAYOUT(.tp = 4), IN_BF16(32)}},
     {QUICK, {"three uneven shards, ZeRO-1", tied, LAYOUT(.dp = 3, .zero = 1), TOKENS(32)}},
     {CI, {"three uneven shards, ZeRO-2", five, LAYOUT(.dp = 3, .zero = 2, .grad_accum = 2), TOKENS(32)}},
     {CI, {"three uneven shards, bf16, ring 3, ZeRO-3", four, LAYOUT(RING(3), .zero = 3), IN_BF16(48)}},

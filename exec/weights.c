@@ -180,6 +180,7 @@ static void hold_experts(const struct placer *p, struct spp_unit *unit, enum spp
                                        .rows = copies * part->rows,
                                        .cols = part->weight->cols,
                                        .copy_rows = part->rows,
+                                       .there = part->rows,
                                        .first_copy = p->ep_rank * copies,
                                        .first_row = part->first,
                                        .number = part->number};
@@ -193,12 +194,13 @@ static void hold(const struct placer *p, struct spp_unit *unit, enum spp_slot sl
   struct spp_held *h = &unit->held[slot];
   *h = (struct spp_held){.weight = w,
                          .offset = unit->floats,
-                         .rows = part->rows / by_rows,
+                         .rows = spp_ceil_div(part->rows, by_rows),
                          .cols = w->cols / by_cols,
                          .number = part->number};
   h->copy_rows = h->rows;
   h->first_row = part->first + (by_rows > 1 ? p->tp_rank * h->rows : 0);
   h->first_col = by_cols > 1 ? p->tp_rank * h->cols : 0;
+  h->there = spp_max64(0, spp_min64(h->rows, w->rows - h->first_row));
   unit->floats += h->rows * h->cols;
 }
 

@@ -77,6 +77,7 @@ struct spp_held {
   int64_t rows, cols;                       /* of all copies held */
   int64_t copy_rows;                        /* rows of one copy held */
   int64_t first_copy, first_row, first_col; /* in the whole weight, first_row in a copy */
+  int64_t there;  /* of copy_rows, those that the weight has: a vocabulary is padded to what TP divides */
   int64_t number; /* of the whole weight's first element, counted through the model */
 };
 

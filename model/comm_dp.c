@@ -44,6 +44,14 @@ static int64_t travel_bytes(const struct spp_comm_context *c, int64_t elements, 
   return spp_sat_add(spp_sat_mul(elements - quantised, element), quantised_bytes(c->job->quant, quantised));
 }
 
+/* Padded rows of a vocabulary that the ranks do not divide travel with the rest. */
+static int64_t outer_elements(const struct spp_comm_context *c, const struct spp_weight_sums *sums) {
+  int64_t vocab = c->job->arch->vocab, padded = spp_sat_mul(c->g->vocab_local, c->g->tp);
+  bool has = sums == &c->job->sums.embedding || sums == &c->job->sums.head;
+  if (!has || padded == vocab || vocab == 0) return spp_sums_dense(sums, c->g->tp);
+  return spp_sat_mul(sums->split / vocab, c->g->vocab_local);
+}
+
 static void count_dense(const struct spp_comm_context *c, struct population *p) {
   const struct spp_model_sums *sums = &c->job->sums;
   const struct spp_weight_sums *outer[5];
@@ -55,9 +63,9 @@ static void count_dense(const struct spp_comm_context *c, struct population *p) 
   if (c->stage->last) outer[n++] = &sums->other;
   int64_t tp = c->g->tp, elements = 0, quantised = 0, adapters = 0;
   for (int i = 0; i < n; i++)
-    elements += spp_sums_dense(outer[i], tp);
+    elements += outer_elements(c, outer[i]);
   if (c->stage->last && !c->stage->first && c->job->arch->tied)
-    elements += spp_sums_dense(&sums->embedding, tp);
+    elements += outer_elements(c, &sums->embedding);
   for (int k = 0; k < c->job->arch->kind_count; k++) {
     int64_t layers = c->stage->kind_layers[k];
     elements += layers * spp_sums_dense(&sums->kinds[k], tp);
@@ -68,7 +76,7 @@ static void count_dense(const struct spp_comm_context *c, struct population *p) 
       c->stage->first && !c->job->vision_trainable ? spp_sums_dense(&sums->vision, tp) : 0;
   p->trainable = trains_all(c->job) ? elements - frozen_vision : adapters;
   bool twice = goes_by_unit(c) && c->job->arch->tied && c->stage->first && c->stage->last;
-  p->again = twice ? spp_sums_dense(&sums->embedding, tp) : 0;
+  p->again = twice ? outer_elements(c, &sums->embedding) : 0;
   p->gathered_bytes = travel_bytes(c, elements + p->again, quantised);
 }
 
@@ -174,7 +182,7 @@ static void emit_population(const struct spp_comm_context *c, const struct popul
 static void emit_tied_embedding(const struct spp_comm_context *c, int64_t grad_bytes) {
   if (c->g->pp == 1 || !c->job->arch->tied || !trains_all(c->job) || (!c->stage->first && !c->stage->last))
     return;
-  int64_t elements = spp_sums_dense(&c->job->sums.embedding, c->g->tp), ranks = c->g->dense_group;
+  int64_t elements = outer_elements(c, &c->job->sums.embedding), ranks = c->g->dense_group;
   bool shards = goes_by_unit(c); /* then each rank sums its own */
   int64_t bytes = spp_sat_mul(shards ? elements / c->g->shard_group : elements, grad_bytes);
   struct spp_comm_op op = {

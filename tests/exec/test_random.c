@@ -90,7 +90,7 @@ static void draw_model(struct dice *d, struct draw *c, bool *moe) {
            "\"tie_word_embeddings\":%s}",
            families[family].type, families[family].more, (long long)(8 * (3 + below(d, 6))),
            (long long)(16 * (1 + below(d, 8))), (long long)(1 + below(d, 6)), (long long)kv,
-           (long long)PICK(d, 8, 16), (long long)(8 * (4 + below(d, 100))), (long long)(*moe ? experts : 0),
+           (long long)PICK(d, 8, 16), (long long)(32 + below(d, 800)), (long long)(*moe ? experts : 0),
            (long long)(*moe ? experts : 0), (long long)(*moe ? experts : 0), (long long)PICK(d, 1, 2),
            (long long)(8 * (1 + below(d, 6))), below(d, 2) ? "true" : "false");
 }
