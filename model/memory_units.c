@@ -149,9 +149,9 @@ static void add_stream(const struct units_view *u, bool moe, struct again again)
     add(u, &whole_stream, rerun ? ATTENTION | EMBEDDING : MLP | ATTENTION | EMBEDDING, u->g->tokens, h, 1);
 }
 
-/* Elements of a mixture at work: what a rank sends and, where ranks share the experts, what arrives, on the way
- * there or back; the gradient of the activation; the sums of a token's rows; what routed experts and what the
- * shared expert keep, whose output only where a gate scales it. */
+/* Elements of a mixture at work: what a rank sends and, where ranks share the experts, what arrives, on the
+ * way there or back; the gradient of the activation; the sums of a token's rows; what routed experts and what
+ * the shared expert keep, whose output only where a gate scales it. */
 struct mixture {
   int64_t rows, arriving, activation, sums, routed, shared, output;
   int64_t whole; /* all tokens of a stream that is cut, else 0 */
@@ -166,7 +166,7 @@ static struct mixture mixture_of(const struct spp_memory_view *v) {
                       .sums = spp_sat_mul(g->stream_tokens, h),
                       .whole = v->layout->megatron_sp && g->tp > 1 ? spp_sat_mul(g->tokens, h) : 0};
   m.arriving = g->ep > 1 ? m.rows : 0;
-  m.routed = m.rows + spp_sat_mul(m.activation, 3);
+  m.routed = spp_sat_add(m.rows, spp_sat_mul(m.activation, 3));
   if (shared_ffn == 0) return m;
   m.shared = spp_sat_mul(g->tokens, 3 * shared_ffn);
   m.output = v->job->arch->shared_expert_gate ? m.sums : 0;
@@ -181,8 +181,9 @@ struct crest {
   unsigned without; /* of what the layer keeps */
 };
 static int64_t crest_height(const struct mixture *m, struct crest c) {
-  return c.transient + (c.without & SPP_MIX_ROUTED ? 0 : m->routed) +
-         (c.without & SPP_MIX_SHARED ? 0 : m->shared) + (c.without & SPP_MIX_OUTPUT ? 0 : m->output);
+  int64_t kept =
+      spp_sat_add(c.without & SPP_MIX_SHARED ? 0 : m->shared, c.without & SPP_MIX_OUTPUT ? 0 : m->output);
+  return spp_sat_add(spp_sat_add(c.transient, kept), c.without & SPP_MIX_ROUTED ? 0 : m->routed);
 }
 /* Of equal ones the first counts. */
 static void rise(const struct mixture *m, int64_t transient, unsigned without, struct crest *most) {
@@ -192,11 +193,12 @@ static void rise(const struct mixture *m, int64_t transient, unsigned without, s
 
 /* The shared expert's output is made: of all tokens, then this rank's piece of the sum. */
 static void rise_shared(const struct mixture *m, int64_t beside, struct crest *most) {
-  if (m->shared > 0) rise(m, beside + m->whole + m->sums, SPP_MIX_OUTPUT, most);
+  if (m->shared > 0) rise(m, spp_sat_add(spp_sat_add(beside, m->whole), m->sums), SPP_MIX_OUTPUT, most);
 }
 
 static struct crest forward_crest(const struct mixture *m) {
-  struct crest most = {m->rows + spp_max64(m->arriving, m->sums), SPP_MIX_SHARED | SPP_MIX_OUTPUT};
+  struct crest most = {spp_sat_add(m->rows, spp_max64(m->arriving, m->sums)),
+                       SPP_MIX_SHARED | SPP_MIX_OUTPUT};
   rise_shared(m, m->sums, &most);
   return most;
 }
@@ -208,8 +210,9 @@ static struct crest backward_crest(const struct mixture *m, unsigned dropped) {
     most = forward_crest(m);
   else if (dropped & SPP_RC_SHARED_EXPERTS)
     rise_shared(m, 0, &most);
-  rise(m, m->rows + spp_max64(m->arriving, m->activation), 0, &most);
-  if (m->shared > 0 && m->whole > 0) rise(m, 2 * m->sums + m->whole, SPP_MIX_ROUTED, &most);
+  rise(m, spp_sat_add(m->rows, spp_max64(m->arriving, m->activation)), 0, &most);
+  if (m->shared > 0 && m->whole > 0)
+    rise(m, spp_sat_add(spp_sat_mul(2, m->sums), m->whole), SPP_MIX_ROUTED, &most);
   return most;
 }
 
