@@ -89,19 +89,23 @@ static int64_t units_of(const struct spp_memory_stage *s, int64_t layers) {
 }
 
 /* All layers of the micro-batches in flight, and what is left of them when the first of those is done. */
-static void count_all(const struct spp_memory_stage *s, struct spp_memory_turn *t) {
+static void count_in_flight(const struct spp_memory_stage *s, int64_t layers,
+                            int64_t counts[SPP_WAIT_COUNT]) {
+  if (layers == 0) return;
+  int64_t all = spp_memory_in_flight(s->stage, layers);
+  for (int w = 0; w < SPP_WAIT_END; w++)
+    counts[w] = all;
+  if (s->stage->in_flight_num == 1 || !end_matters(s)) return;
   struct spp_stage others = *s->stage;
   others.in_flight_num -= 1;
+  counts[SPP_WAIT_END] = spp_memory_in_flight(&others, layers);
+}
+
+static void count_all(const struct spp_memory_stage *s, struct spp_memory_turn *t) {
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     if (s->layers[c] == 0) continue;
-    int64_t kept = s->layers[c] - s->recomputed[c], inputs = units_of(s, s->recomputed[c]);
-    for (int w = 0; w < SPP_WAIT_END; w++) {
-      t->kept[c][w] = spp_memory_in_flight(s->stage, kept);
-      t->inputs[c][w] = spp_memory_in_flight(s->stage, inputs);
-    }
-    if (others.in_flight_num == 0 || !end_matters(s)) continue;
-    t->kept[c][SPP_WAIT_END] = spp_memory_in_flight(&others, kept);
-    t->inputs[c][SPP_WAIT_END] = spp_memory_in_flight(&others, inputs);
+    count_in_flight(s, s->layers[c] - s->recomputed[c], t->kept[c]);
+    count_in_flight(s, units_of(s, s->recomputed[c]), t->inputs[c]);
   }
 }
 
