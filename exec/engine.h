@@ -49,12 +49,19 @@ struct spp_branch_kept {
   float *output_stats;
 };
 
+/* Of latent attention: [stream][rank], before and behind its norm. */
+struct spp_latent_kept {
+  void *input, *latent;
+  float *stats; /* [stream] */
+};
+
 /* Tensors of one layer that backward needs. */
 struct spp_layer_kept {
   void *input;                      /* [stream][hidden] */
   struct spp_branch_kept branch[2]; /* attention, MLP */
   void *q_raw, *k_raw;              /* before the norm of q and k; NULL without */
   float *q_rstd, *k_rstd;
+  struct spp_latent_kept q_latent, kv_latent;
   struct spp_attention_kept attention;
   void *middle;          /* the stream between attention and MLP, unless they are parallel */
   const void *mlp_input; /* one of the above */
@@ -202,6 +209,12 @@ enum spp_status spp_stream_gather(struct spp_engine *e, struct spp_label label, 
                                   const void **whole, void **block);
 /* *data, [tokens][hidden], becomes the summed stream; the block may be replaced. */
 enum spp_status spp_stream_reduce(struct spp_engine *e, struct spp_label label, void **data);
+
+/* The same for rows of another width than the stream's. */
+enum spp_status spp_stream_gather_width(struct spp_engine *e, struct spp_label label, const void *stream,
+                                        int64_t width, const void **whole, void **block);
+enum spp_status spp_stream_reduce_width(struct spp_engine *e, struct spp_label label, int64_t width,
+                                        void **data);
 
 /* *x, the stream, becomes kept->input and is replaced by the layer's output. */
 enum spp_status spp_layer_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,

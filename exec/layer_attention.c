@@ -1,6 +1,7 @@
 /* Attention of one decoder layer, from its input to o_proj's output (huggingface/transformers
  * models/qwen2/modeling_qwen2.py Qwen2Attention; q and k norms as modeling_qwen3.py). What it keeps is listed
  * in model/activations_attention.c for fused kernels. */
+#include "exec/head_norm.h"
 #include "exec/layer_work.h"
 #include "exec/try.h"
 #include "exec/wide_norm.h"
@@ -12,22 +13,23 @@ static enum spp_status block(const struct spp_layer_work *w, enum spp_part part,
   return spp_engine_block(w->e, part, name, elements, data);
 }
 
-/* sign: +1, or -1 for the gradient. Layers with a window may have angles of their own. */
-static void rotate(const struct spp_layer_work *w, int64_t heads, float sign, void *x) {
+/* Layers with a window may have angles of their own. */
+void spp_layer_rotate(const struct spp_layer_work *w, int64_t heads, int64_t head_dim, int64_t first,
+                      float sign, void *x) {
   const struct spp_arch *a = w->e->arch;
   const struct spp_unit *unit = w->use->unit;
-  int64_t dh = a->head_dim;
   int local = w->e->angles[1].cos && unit->kind->window_tokens > 0;
   if (!a->layer_rotates[unit->layer]) return;
   const struct spp_rope call = {.tokens = w->e->g->tokens,
                                 .heads = heads,
-                                .head_dim = dh,
+                                .head_dim = head_dim,
                                 .storage = w->e->store,
                                 .x = x,
-                                .row_stride = heads * dh,
+                                .row_stride = heads * head_dim,
                                 .cos = w->e->angles[local].cos,
                                 .sin = w->e->angles[local].sin,
                                 .sign = sign,
+                                .first = first,
                                 .width = a->rotary_dim,
                                 .neighbours = a->rotary_neighbours};
   w->ops->rope(&call);
@@ -43,11 +45,15 @@ static enum spp_status norm_heads(const struct spp_layer_work *w, enum spp_slot 
   if (!spp_use_has(w->use, slot)) return SPP_OK;
   SPP_TRY(spp_heap_rename(&w->e->rank->heap, *x, kept_part, "q/k norm: input", w->e->rank->diag));
   *raw = *x;
-  bool whole = w->e->arch->qk_norm == SPP_QK_NORM_FULL;
-  SPP_TRY(spp_engine_floats(w->e, kept_part, "q/k norm: statistics", whole ? w->e->g->tokens : rows, rstd));
+  bool full = w->e->arch->qk_norm == SPP_QK_NORM_FULL, rms = w->e->arch->norm == SPP_NORM_RMS;
+  int64_t stats = full && rms ? w->e->g->tokens : rms ? rows : 2 * rows;
+  SPP_TRY(spp_engine_floats(w->e, kept_part, "q/k norm: statistics", stats, rstd));
   SPP_TRY(block(w, kept_part, name, rows * dh, x));
-  if (whole) return spp_wide_norm_forward(w, slot, heads * dh, *raw, *x, *rstd);
-  spp_layer_norm(w, slot, rows, dh, *raw, *x, *rstd);
+  if (full && rms) return spp_wide_norm_forward(w, slot, heads * dh, *raw, *x, *rstd);
+  if (full)
+    spp_head_norm_forward(w, slot, heads, *raw, *x, *rstd);
+  else
+    spp_layer_norm(w, slot, rows, dh, *raw, *x, *rstd);
   return SPP_OK;
 }
 
@@ -70,8 +76,8 @@ static enum spp_status prepare_heads(const struct spp_layer_work *w) {
       norm_heads(w, SPP_SLOT_Q_NORM, g->heads_local, "q after RoPE", &k->attention.q, &k->q_raw, &k->q_rstd));
   SPP_TRY(norm_heads(w, SPP_SLOT_K_NORM, g->kv_heads_local, "k after RoPE", &k->attention.k, &k->k_raw,
                      &k->k_rstd));
-  rotate(w, g->heads_local, 1.0F, k->attention.q);
-  rotate(w, g->kv_heads_local, 1.0F, k->attention.k);
+  spp_layer_rotate(w, g->heads_local, w->e->arch->head_dim, 0, 1.0F, k->attention.q);
+  spp_layer_rotate(w, g->kv_heads_local, w->e->arch->head_dim, 0, 1.0F, k->attention.k);
   return SPP_OK;
 }
 
@@ -97,16 +103,26 @@ static enum spp_status attend(const struct spp_layer_work *w) {
   return SPP_OK;
 }
 
+static bool is_latent(const struct spp_layer_work *w) {
+  return w->e->arch->attention == SPP_ATTENTION_MLA;
+}
+
+static enum spp_status project(const struct spp_layer_work *w, const void *x) {
+  const void *whole;
+  void *gathered;
+  if (is_latent(w)) return spp_latent_forward(w, x);
+  SPP_TRY(spp_stream_gather(w->e, (struct spp_label){"attention input", w->pass}, x, &whole, &gathered));
+  SPP_TRY(query_key_value(w, whole));
+  spp_heap_free(&w->e->rank->heap, gathered);
+  return SPP_OK;
+}
+
 enum spp_status spp_layer_attention_forward(const struct spp_layer_work *w, const void *x, void **spare,
                                             void **out) {
   struct spp_engine *e = w->e;
-  const void *whole;
-  void *gathered;
-  SPP_TRY(spp_stream_gather(e, (struct spp_label){"attention input", w->pass}, x, &whole, &gathered));
-  SPP_TRY(query_key_value(w, whole));
-  spp_heap_free(&e->rank->heap, gathered);
+  SPP_TRY(project(w, x));
   if (spare) spp_layer_drop(w, spare);
-  SPP_TRY(prepare_heads(w));
+  if (!is_latent(w)) SPP_TRY(prepare_heads(w));
   SPP_TRY(attend(w));
   SPP_TRY(block(w, work_part, "stream", e->g->tokens * e->arch->hidden, out));
   SPP_TRY(spp_layer_project(w, SPP_SLOT_O, SPP_SLOT_COUNT, w->kept->attention.o_input, *out));
@@ -116,7 +132,9 @@ enum spp_status spp_layer_attention_forward(const struct spp_layer_work *w, cons
 }
 
 void spp_layer_attention_release(struct spp_engine *e, struct spp_layer_kept *k) {
-  void *const blocks[] = {k->q_raw, k->k_raw, k->q_rstd, k->k_rstd};
+  void *const blocks[] = {
+      k->q_raw,           k->k_raw,          k->q_rstd,          k->k_rstd,           k->q_latent.input,
+      k->q_latent.latent, k->q_latent.stats, k->kv_latent.input, k->kv_latent.latent, k->kv_latent.stats};
   for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
     spp_heap_free(&e->rank->heap, blocks[i]);
   spp_attention_release(e->rank, &k->attention);
@@ -127,10 +145,13 @@ void spp_layer_attention_release(struct spp_engine *e, struct spp_layer_kept *k)
 static enum spp_status heads_back(const struct spp_layer_work *w, enum spp_slot slot, int64_t heads,
                                   void *grad, void **raw, float **rstd) {
   int64_t dh = w->e->arch->head_dim, tokens = w->e->g->tokens;
-  rotate(w, heads, -1.0F, grad);
+  spp_layer_rotate(w, heads, dh, 0, -1.0F, grad);
   if (!spp_use_has(w->use, slot)) return SPP_OK;
-  if (w->e->arch->qk_norm == SPP_QK_NORM_FULL)
+  bool full = w->e->arch->qk_norm == SPP_QK_NORM_FULL, rms = w->e->arch->norm == SPP_NORM_RMS;
+  if (full && rms)
     SPP_TRY(spp_wide_norm_backward(w, slot, heads * dh, *raw, *rstd, grad));
+  else if (full)
+    spp_head_norm_backward(w, slot, heads, *raw, *rstd, grad);
   else
     spp_layer_norm_grad(w, slot, tokens * heads, dh, *raw, *rstd, grad);
   spp_layer_drop(w, raw);
@@ -153,6 +174,7 @@ static enum spp_status inside(const struct spp_layer_work *w, const void *dy,
   SPP_TRY(block(w, work_part, "gradient of the attention output", e->g->tokens * e->g->o_width, &dout));
   SPP_TRY(spp_layer_input_grad(w, SPP_SLOT_O, dy, false, dout));
   SPP_TRY(spp_attention_backward(e->rank, &e->attention, &k->attention, dout, grads));
+  if (is_latent(w)) return SPP_OK;
   SPP_TRY(heads_back(w, SPP_SLOT_Q_NORM, e->g->heads_local, grads->q, &k->q_raw, &k->q_rstd));
   return heads_back(w, SPP_SLOT_K_NORM, e->g->kv_heads_local, grads->k, &k->k_raw, &k->k_rstd);
 }
@@ -190,5 +212,8 @@ enum spp_status spp_layer_attention_backward(const struct spp_layer_work *w, con
   SPP_TRY(spp_stream_gather(w->e, backward("attention projection"), dy, &whole, &gathered));
   SPP_TRY(inside(w, whole, &grads));
   spp_layer_drop(w, &gathered);
-  return projections(w, x, spare, &grads, dx);
+  if (!is_latent(w)) return projections(w, x, spare, &grads, dx);
+  SPP_TRY(spp_latent_backward(w, x, &grads, dx));
+  if (spare) spp_layer_drop(w, spare);
+  return SPP_OK;
 }

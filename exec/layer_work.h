@@ -84,6 +84,15 @@ enum spp_status spp_layer_attention_forward(const struct spp_layer_work *w, cons
  * *dx, a block "norm backward" of transients: gradient of x. */
 enum spp_status spp_layer_attention_backward(const struct spp_layer_work *w, const void *x, void **spare,
                                              const void *dy, void **dx);
+/* Turns `heads` heads of `head_dim`, from element `first` of each on, where the layer turns any. sign: +1, or -1 for
+ * the gradient. x [tokens][heads][head_dim]. */
+void spp_layer_rotate(const struct spp_layer_work *w, int64_t heads, int64_t head_dim, int64_t first, float sign,
+                      void *x);
+/* Latent attention (exec/layer_latent.c): q, k and v of x, and the gradient of x from theirs, which are freed;
+ * x, spare and dx as above. */
+enum spp_status spp_latent_forward(const struct spp_layer_work *w, const void *x);
+enum spp_status spp_latent_backward(const struct spp_layer_work *w, const void *x, struct spp_attention_grads *grads,
+                                    void **dx);
 /* Frees what attention kept. */
 void spp_layer_attention_release(struct spp_engine *e, struct spp_layer_kept *kept);
 

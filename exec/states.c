@@ -189,8 +189,9 @@ enum spp_status spp_states_use(struct spp_engine *e, int64_t unit, enum spp_pass
  * are summed over the group. */
 static bool is_partial(const struct spp_engine *e, int slot) {
   if (slot == SPP_SLOT_Q_NORM || slot == SPP_SLOT_K_NORM) return true;
-  return e->plan->layout.megatron_sp && (spp_slot_is_stream_norm(slot) || slot == SPP_SLOT_ROUTER ||
-                                         slot == SPP_SLOT_ROUTER_BIAS || slot == SPP_SLOT_SHARED_SWITCH);
+  return e->plan->layout.megatron_sp &&
+         (spp_slot_is_stream_norm(slot) || spp_slot_makes_latents(slot) || slot == SPP_SLOT_ROUTER ||
+          slot == SPP_SLOT_ROUTER_BIAS || slot == SPP_SLOT_SHARED_SWITCH);
 }
 
 /* `grads` of units first to last, one after the other; `packed` NULL: only counts. */

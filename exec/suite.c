@@ -120,6 +120,15 @@ static const char wide[] =
 static const char sinks[] = "{\"model_type\":\"gpt_oss\"," ATTENTION
                             "\"sliding_window\":20,\"num_local_experts\":4,\"num_experts_per_tok\":2}";
 
+/* Latents of q and of k and v; of k and v alone, v wider than q and k; norms of each head of q and k. */
+static const char latent[] =
+    "{\"model_type\":\"llama\"," ATTENTION "\"q_lora_rank\":24,\"kv_lora_rank\":16,\"qk_nope_head_dim\":16,"
+    "\"qk_rope_head_dim\":8,\"v_head_dim\":16}";
+static const char latent_kv[] = "{\"model_type\":\"llama\"," ATTENTION
+                                "\"kv_lora_rank\":16,\"qk_nope_head_dim\":8,\"qk_rope_head_dim\":8,"
+                                "\"v_head_dim\":24}";
+static const char head_norms[] = "{\"model_type\":\"cohere\"," ATTENTION "\"use_qk_norm\":true}";
+
 static const char *const names[SPP_SUITE_COUNT] = {"quick", "ci", "full", "time"};
 const char *spp_suite_name(enum spp_suite suite) {
   return (int)suite >= 0 && suite < SPP_SUITE_COUNT ? names[suite] : NULL;
@@ -418,6 +427,26 @@ static const struct {
     {CI,
      {"norms over all of q and k, bf16, TP 2 + SP, attention again", wide,
       LAYOUT(MEGATRON(2), SELECTIVE(SPP_RC_CORE_ATTN)), IN_BF16(32)}},
+    {QUICK, {"latents, Ulysses 2 x ring 2", latent, LAYOUT(HYBRID(2, 2)), TOKENS(64)}},
+    {QUICK, {"latents, TP 2 + SP", latent, LAYOUT(MEGATRON(2)), TOKENS(32)}},
+    {CI,
+     {"latents, TP 2 + SP x DP 2, ZeRO-3, recompute", latent,
+      LAYOUT(MEGATRON(2), .dp = 2, .zero = 3, RECOMPUTE), TOKENS(32)}},
+    {CI,
+     {"latents, PP 2 x TP 2, attention again", latent,
+      LAYOUT(.pp = 2, .tp = 2, .grad_accum = 3, SELECTIVE(SPP_RC_CORE_ATTN)), TOKENS(32)}},
+    {CI,
+     {"latents, bf16, Ulysses 8, attention and norms again", latent,
+      LAYOUT(ULYSSES(8), SELECTIVE(SPP_RC_CORE_ATTN | SPP_RC_LAYERNORM)), IN_BF16(64)}},
+    {CI,
+     {"latents, packed, all-gather 4, ZeRO-2", latent_kv, LAYOUT(GATHER(4), .zero = 2, .micro_batch = 2),
+      PACKED(50)}},
+    {CI, {"latents of k and v alone, TP 4 + SP", latent_kv, LAYOUT(MEGATRON(4)), TOKENS(32)}},
+    {CI, {"latents of k and v alone, bf16, ring 4", latent_kv, LAYOUT(RING(4)), IN_BF16(64)}},
+    {CI,
+     {"latents of k and v alone, TP 2 x DP 2, ZeRO-1", latent_kv, LAYOUT(.tp = 2, .dp = 2, .zero = 1),
+      TOKENS(32)}},
+    {CI, {"norms of each head, TP 2 x ring 2", head_norms, LAYOUT(.tp = 2, RING(2)), TOKENS(64)}},
     {QUICK, {"sinks, ring 4", sinks, LAYOUT(RING(4)), TOKENS(64)}},
     {CI,
      {"sinks, Ulysses 2 x ring 2, ZeRO-3, recompute", sinks, LAYOUT(HYBRID(2, 2), .zero = 3, RECOMPUTE),

@@ -35,6 +35,14 @@ static const struct slot_name layer_slots[] =
         {"q_norm", ONE(SPP_SLOT_Q_NORM)},
         {"k_norm", ONE(SPP_SLOT_K_NORM)},
         {"sinks", ONE(SPP_SLOT_SINKS)},
+        {"q_a_proj", ONE(SPP_SLOT_Q_A)},
+        {"q_a_proj.bias", ONE(SPP_SLOT_Q_A_BIAS)},
+        {"q_a_layernorm", ONE(SPP_SLOT_Q_A_NORM)},
+        {"q_b_proj", ONE(SPP_SLOT_Q_B)},
+        {"kv_a_proj", ONE(SPP_SLOT_KV_A)},
+        {"kv_a_proj.bias", ONE(SPP_SLOT_KV_A_BIAS)},
+        {"kv_a_layernorm", ONE(SPP_SLOT_KV_A_NORM)},
+        {"kv_b_proj", ONE(SPP_SLOT_KV_B)},
         {"o_proj", ONE(SPP_SLOT_O)},
         {"o_proj.bias", ONE(SPP_SLOT_O_BIAS)},
         {"gate_proj", ONE(SPP_SLOT_GATE)},
@@ -117,12 +125,8 @@ static struct lack unknown_weight(const struct spp_arch *a) {
 /* Weights it has no code for, and what no weight tells. */
 static struct lack unknown_part(const struct spp_arch *a) {
   const char *dense = "use a dense model, or one whose experts have a gate",
-             *text = "use the text model of the family",
-             *grouped = "use a model of grouped or single query heads";
+             *text = "use the text model of the family";
   if (a->mlp != SPP_MLP_GATED && a->experts > 0) return (struct lack){"experts without a gate", dense};
-  if (a->attention != SPP_ATTENTION_GQA) return (struct lack){"latent attention", grouped};
-  if (a->qk_norm == SPP_QK_NORM_FULL && a->norm != SPP_NORM_RMS)
-    return (struct lack){"layer norms of q and k", "use a model with RMSNorms of q and k, or none"};
   if (a->rope_scaling.kind == SPP_ROPE_OTHER && a->rotary_dim > 0)
     return (struct lack){"this rope_scaling", "use one of type default, linear, llama3 or yarn"};
   if (a->vision.kind != SPP_VISION_NONE) return (struct lack){"vision towers", text};

@@ -26,6 +26,14 @@ enum spp_slot {
   SPP_SLOT_Q_NORM,
   SPP_SLOT_K_NORM,
   SPP_SLOT_SINKS,
+  SPP_SLOT_Q_A,
+  SPP_SLOT_Q_A_BIAS,
+  SPP_SLOT_Q_A_NORM,
+  SPP_SLOT_Q_B,
+  SPP_SLOT_KV_A,
+  SPP_SLOT_KV_A_BIAS,
+  SPP_SLOT_KV_A_NORM,
+  SPP_SLOT_KV_B,
   SPP_SLOT_O,
   SPP_SLOT_GATE,
   SPP_SLOT_UP,
@@ -54,6 +62,10 @@ enum spp_slot {
   SPP_SLOT_EXPERT_DOWN_BIAS,
   SPP_SLOT_COUNT
 };
+/* What makes the latents of latent attention: whole on every tensor-parallel rank, of its part of the stream. */
+static inline bool spp_slot_makes_latents(int slot) {
+  return slot >= SPP_SLOT_Q_A && slot <= SPP_SLOT_KV_A_NORM && slot != SPP_SLOT_Q_B;
+}
 static inline bool spp_slot_is_expert(int slot) {
   return slot >= SPP_SLOT_EXPERT_GATE;
 }

@@ -119,7 +119,8 @@ static void keep_mask(const struct spp_layer_view *v) {
 static int64_t value_width(const struct spp_layer_view *v) {
   const struct spp_geometry *g = v->g;
   const struct spp_arch *a = v->job->arch;
-  bool mla = a->attention == SPP_ATTENTION_MLA, copies = v->job->framework->sharding == SPP_SHARDING_MEGATRON;
+  bool mla = a->attention == SPP_ATTENTION_MLA;
+  bool copies = v->job->framework->sharding == SPP_SHARDING_MEGATRON || v->job->framework->own_layers;
   if (mla && g->su == 1 && !copies) return g->heads_local * (a->qk_nope_dim + a->v_head_dim);
   if (family_keeps(v, SPP_KEEPS_QKV_WHOLE) || (v->job->framework->joined_qkv && g->su == 1))
     return g->q_width + g->k_width + g->v_width;
@@ -137,12 +138,13 @@ static void keep_eager(const struct spp_layer_view *v, int64_t o_width) {
     spp_kept_append(v, &out, SPP_BLOCK_ATTENTION, 0, v->gemm_in, v->g->tokens, o_width);
 }
 
-/* Heads normalised one by one (Qwen3) or the whole projection at once (OLMo 2). */
+/* Heads normalised one by one (Qwen3; Cohere and StableLM, each by weights of its own) or the whole
+ * projection at once (OLMo 2). */
 static void keep_qk_norm(const struct spp_layer_view *v) {
   const struct spp_arch *a = v->job->arch;
   const struct spp_geometry *g = v->g;
   if (a->qk_norm == SPP_QK_NORM_NONE) return;
-  bool per_head = a->qk_norm == SPP_QK_NORM_HEAD;
+  bool per_head = a->qk_norm == SPP_QK_NORM_HEAD || a->norm != SPP_NORM_RMS;
   spp_kept_norm(v, &qk_norm, SPP_BLOCK_ATTENTION, 0, g->tokens, g->q_width, per_head ? g->heads_local : 1);
   spp_kept_norm(v, &qk_norm, SPP_BLOCK_ATTENTION, 0, g->tokens, g->k_width, per_head ? g->kv_heads_local : 1);
 }
@@ -190,7 +192,8 @@ static void keep_latents(const struct spp_layer_view *v) {
       spp_kept_append(v, &q_latent, SPP_BLOCK_ATTENTION, 0, v->gemm_in, rows, a->q_lora_rank);
   }
   spp_kept_norm(v, &kv_latent_norm, SPP_BLOCK_ATTENTION, 0, rows, kl, 1);
-  if (one_kernel) spp_kept_append(v, &kv_latent_input, SPP_BLOCK_ATTENTION, 0, v->act, rows, a->qk_rope_dim);
+  if (one_kernel && !v->job->framework->own_layers) /* exec/layer_latent.c splits it off */
+    spp_kept_append(v, &kv_latent_input, SPP_BLOCK_ATTENTION, 0, v->act, rows, a->qk_rope_dim);
   if (spp_keeps_input(v->job, v->layout, SPP_LORA_V))
     spp_kept_append(v, &kv_latent, SPP_BLOCK_ATTENTION, 0, v->gemm_in, rows, kl);
 }
@@ -199,7 +202,7 @@ static void keep_latents(const struct spp_layer_view *v) {
  * (transformers integrations/flash_attention.py). Other kernels take a narrower v. */
 static void keep_mla(const struct spp_layer_view *v) {
   const struct spp_geometry *g = v->g;
-  bool padded = v->job->attention == SPP_ATTN_FA2;
+  bool padded = v->job->attention == SPP_ATTN_FA2 && !v->job->framework->own_layers;
   const unsigned up = SPP_RC_MLA_UP_PROJ;
   keep_latents(v);
   if (v->job->attention == SPP_ATTN_EAGER) {

@@ -72,6 +72,52 @@ static void emit_pair(const struct spp_comm_context *c, const char *into, const 
   emit_pass(c, gather, SPP_PASS_BACKWARD, n.backward, backward_bytes);
 }
 
+/* What a tensor-parallel rank makes of its stream before the column-parallel products of latent attention:
+ * those are gathered with sequence parallelism, their gradients scattered or summed, not the stream
+ * (NVIDIA/Megatron-LM megatron/core/transformer/multi_latent_attention.py 0.14.0
+ * get_query_key_value_tensors). The weights of the key's shared part are not trained from it, so that it is
+ * not gathered again. */
+static void emit_latents(const struct spp_comm_context *c, struct spp_pass_counts n, int64_t *forward_bytes,
+                         int64_t *backward_bytes) {
+  const struct spp_arch *a = c->job->arch;
+  bool plain_q = a->q_lora_rank == 0,
+       wgrad = c->job->method == SPP_METHOD_FULL || c->job->method == SPP_METHOD_GALORE;
+  const struct {
+    const char *what;
+    int64_t width;
+    bool again;
+  } parts[] = {{plain_q ? "attention input" : "q latent", plain_q ? a->hidden : a->q_lora_rank, true},
+               {"kv latent", a->kv_lora_rank, true},
+               {"rope key", a->qk_rope_dim, false}};
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    int64_t whole = spp_sat_mul(c->g->tokens, parts[i].width * c->element_bytes);
+    bool sp = c->layout->megatron_sp;
+    struct spp_comm_op gather = tp_op(c, SPP_ALL_GATHER, parts[i].what, whole, SPP_PER_LAYER);
+    struct spp_comm_op back =
+        tp_op(c, sp ? SPP_REDUCE_SCATTER : SPP_ALL_REDUCE, parts[i].what, whole, SPP_PER_LAYER);
+    if (sp) emit_pass(c, gather, SPP_PASS_FORWARD, n.forward, forward_bytes);
+    if (sp) emit_pass(c, gather, SPP_PASS_RECOMPUTE, n.recompute, NULL);
+    back.overlap = backward_overlap(c, back.overlap);
+    emit_pass(c, back, SPP_PASS_BACKWARD, n.backward, backward_bytes);
+    gather.overlap = backward_overlap(c, gather.overlap);
+    if (sp && wgrad && parts[i].again) emit_pass(c, gather, SPP_PASS_BACKWARD, n.backward, backward_bytes);
+  }
+}
+
+static void emit_latent_attention(const struct spp_comm_context *c, struct spp_pass_counts n,
+                                  int64_t *forward_bytes, int64_t *backward_bytes) {
+  const char *const out = "attention projection";
+  int64_t whole = spp_sat_mul(c->g->tokens, c->job->arch->hidden * c->element_bytes);
+  bool sp = c->layout->megatron_sp;
+  struct spp_comm_op sum = tp_op(c, sp ? SPP_REDUCE_SCATTER : SPP_ALL_REDUCE, out, whole, SPP_PER_LAYER);
+  emit_latents(c, n, forward_bytes, backward_bytes);
+  emit_pass(c, sum, SPP_PASS_FORWARD, n.forward, forward_bytes);
+  emit_pass(c, sum, SPP_PASS_RECOMPUTE, n.recompute, NULL);
+  if (sp)
+    emit_pass(c, tp_op(c, SPP_ALL_GATHER, out, whole, SPP_PER_LAYER), SPP_PASS_BACKWARD, n.backward,
+              backward_bytes);
+}
+
 /* Embedding output on the first stage; head input, its gradients and the vocab-parallel loss on the last. */
 static void emit_ends(const struct spp_comm_context *c) {
   int64_t whole = spp_sat_mul(c->g->tokens, c->job->arch->hidden * c->element_bytes);
@@ -144,7 +190,10 @@ void spp_comm_emit_norm_gradients(const struct spp_comm_context *c) {
 /* A norm over all of q or k has one sum a token, over the ranks of its heads, and one in backward
  * (exec/wide_norm.c; other frameworks are not known to train such a norm cut). */
 static void emit_wide_norms(const struct spp_comm_context *c, struct spp_pass_counts n) {
-  if (c->job->arch->qk_norm != SPP_QK_NORM_FULL || c->job->framework->sharding != SPP_SHARDING_UNITS) return;
+  const struct spp_arch *a = c->job->arch;
+  if (a->qk_norm != SPP_QK_NORM_FULL || a->norm != SPP_NORM_RMS ||
+      c->job->framework->sharding != SPP_SHARDING_UNITS)
+    return;
   static const char *const what[] = {"q norm statistics", "k norm statistics"};
   for (int i = 0; i < 2; i++) {
     struct spp_comm_op op =
@@ -170,7 +219,10 @@ void spp_comm_emit_tensor_parallel(const struct spp_comm_context *c) {
   int64_t forward = 0, backward = 0;
   struct spp_pass_counts attention = spp_comm_layer_counts(c, c->layers, c->full_layers, 0);
   emit_wide_norms(c, attention);
-  emit_pair(c, "attention input", "attention projection", attention, &forward, &backward);
+  if (c->job->arch->attention == SPP_ATTENTION_MLA)
+    emit_latent_attention(c, attention, &forward, &backward);
+  else
+    emit_pair(c, "attention input", "attention projection", attention, &forward, &backward);
   /* A MoE layer with sequence parallelism dispatches its own shard of the tokens: no pair around the experts.
    */
   int64_t pairs = c->layout->megatron_sp ? c->layers - c->moe_layers : c->layers;

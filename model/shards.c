@@ -38,12 +38,20 @@ static void add_lora(struct spp_weight_sums *s, const struct spp_weight *w) {
                                                       : w->rows + w->cols;
 }
 
+/* Down-projections of latent attention, duplicated over tensor-parallel ranks: each sees its part of a
+ * sequence-parallel stream, like a norm (NVIDIA/Megatron-LM
+ * megatron/core/transformer/multi_latent_attention.py 0.14.0, parallel_mode "duplicated";
+ * distributed/finalize_model_grads.py sums what is marked sequence_parallel). */
+static bool makes_latents(const struct spp_weight *w) {
+  return strncmp(w->name, "q_a_", 4) == 0 || strncmp(w->name, "kv_a_", 5) == 0;
+}
+
 /* Sees a part of the tokens where those are spread over tensor-parallel ranks: megatron-core 0.16.1 sets
  * `sequence_parallel` on norms, the router (moe/router.py) and the shared expert's gate
  * (moe/shared_experts.py). */
 static bool is_partial(const struct spp_weight *w) {
   bool gate = w->role == SPP_ROLE_SHARED_EXPERT && w->split == SPP_SPLIT_NONE;
-  return w->role == SPP_ROLE_NORM || w->role == SPP_ROLE_ROUTER || gate;
+  return w->role == SPP_ROLE_NORM || w->role == SPP_ROLE_ROUTER || gate || makes_latents(w);
 }
 
 static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, unsigned lora_targets) {

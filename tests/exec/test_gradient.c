@@ -50,6 +50,16 @@ static const struct gradient_case {
      "{\"model_type\":\"olmoe\"," SHAPE
      "\"num_experts\":4,\"num_experts_per_tok\":2,\"tie_word_embeddings\":false}",
      NULL, 0},
+    {"latents of q and of k and v, with biases",
+     "{\"model_type\":\"llama\"," SHAPE "\"q_lora_rank\":12,\"kv_lora_rank\":20,\"qk_nope_head_dim\":16,"
+     "\"qk_rope_head_dim\":8,\"v_head_dim\":16,\"attention_bias\":true,\"tie_word_embeddings\":false}",
+     documents, 4},
+    {"latents of k and v alone, v wider",
+     "{\"model_type\":\"llama\"," SHAPE "\"kv_lora_rank\":20,\"qk_nope_head_dim\":8,\"qk_rope_head_dim\":8,"
+     "\"v_head_dim\":24,\"tie_word_embeddings\":false}",
+     NULL, 0},
+    {"layer norms of q and k",
+     "{\"model_type\":\"cohere\"," SHAPE "\"use_qk_norm\":true,\"logit_scale\":0.5}", NULL, 0},
     {"sinks",
      "{\"model_type\":\"gpt_oss\"," SHAPE
      "\"sliding_window\":5,\"num_local_experts\":4,\"num_experts_per_tok\":2,"

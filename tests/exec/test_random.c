@@ -58,6 +58,17 @@ static const struct {
      "\"sliding_window\":9,",
      false, false},
     {"minimax_m2", "", true, false},
+    {"cohere", "\"use_qk_norm\":true,", false, false},
+    {"llama",
+     "\"q_lora_rank\":24,\"kv_lora_rank\":16,\"qk_nope_head_dim\":16,\"qk_rope_head_dim\":8,"
+     "\"v_head_dim\":16,",
+     false, false},
+    {"llama", "\"kv_lora_rank\":40,\"qk_nope_head_dim\":8,\"qk_rope_head_dim\":8,\"v_head_dim\":32,", false,
+     false},
+    {"deepseek_v3",
+     "\"n_shared_experts\":1,\"first_k_dense_replace\":1,\"q_lora_rank\":24,\"kv_lora_rank\":16,"
+     "\"qk_nope_head_dim\":16,\"qk_rope_head_dim\":8,\"v_head_dim\":16,",
+     true, true},
     {"mixtral", "", true, false},
     {"qwen3_moe", "", true, false},
     {"qwen2_moe", "\"mlp_only_layers\":[1],\"shared_expert_intermediate_size\":24,\"norm_topk_prob\":false,",

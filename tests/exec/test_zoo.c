@@ -14,12 +14,7 @@ static const char *const scale =
 static const struct {
   const char *name, *reason;
 } refused[] = {
-    {"command-r-plus", "layer norms of q and k"},
-    {"deepseek-v", "latent attention"},
-    {"glm-4.7-flash", "latent attention"},
-    {"kimi-k2", "latent attention"},
     {"llama4", "routing weights on the input"},
-    {"moonlight", "latent attention"},
 };
 static const char *reason_of(const char *name) {
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)

@@ -196,7 +196,8 @@ class Builder:
         if linear and self.names.get("conv1d"):
             self.add(name, matrix(shape[1], shape[0]), turned(parameter))
         else:
-            self.add(name, matrix(*shape) if len(shape) == 2 else vector(int(np.prod(shape))), whole(parameter))
+            is_matrix = len(shape) == 2 and not name.endswith("_norm")  # Cohere's have a row for each head
+            self.add(name, matrix(*shape) if is_matrix else vector(int(np.prod(shape))), whole(parameter))
 
     def linear(self, name, module):
         self.plain(name, module + ".weight", linear=True)
