@@ -225,6 +225,31 @@ static void tensor_parallel_volumes(void **state) {
   expect_i64(f.comm.layer_backward_bytes[SPP_GROUP_TP], 4 * x);
 }
 
+/* DeepSeek-V3: tp = 4, T = 4096: 3/4 * 2 * 4096 = 6144 an element of width; h = 7168: x = 44,040,192; latents
+ * of 1536 and 512, shared part of the key 64: 9,437,184 + 3,145,728 + 393,216 = 12,976,128. Without SP
+ * attention's output and the MLP's are summed, 4x; backward the latents and the MLP's input, 2 * 12,976,128 +
+ * 2x. With SP the latents are gathered, 3x + 12,976,128; backward scattered, and gathered again but for the
+ * shared part: 4x + 12,976,128 + 12,582,912. */
+static void latents_travel_instead_of_the_stream(void **state) {
+  (void)state;
+  const int64_t x = 44040192, latents = 12976128;
+  struct fixture f;
+  fixture_init(&f, 4096, 896, 128, 7168);
+  f.arch.attention = SPP_ATTENTION_MLA;
+  f.arch.q_lora_rank = 1536;
+  f.arch.kv_lora_rank = 512;
+  f.arch.qk_rope_dim = 64;
+  f.g.tp = f.layout.tp = 4;
+  run(&f);
+  expect_i64(f.comm.layer_forward_bytes[SPP_GROUP_TP], 4 * x);
+  expect_i64(f.comm.layer_backward_bytes[SPP_GROUP_TP], 2 * latents + 2 * x);
+  f.layout.megatron_sp = true;
+  f.g.stream_tokens = 1024;
+  run(&f);
+  expect_i64(f.comm.layer_forward_bytes[SPP_GROUP_TP], 3 * x + latents);
+  expect_i64(f.comm.layer_backward_bytes[SPP_GROUP_TP], 4 * x + latents + 12582912);
+}
+
 /* Mixtral: T = 4096, k = 2, h = 4096, ep = 8: payload 7/8 * 2*4096*2*4096 = 58,720,256; probabilities 7/8 *
  * 4*4096*2 = 28,672. */
 static void expert_dispatch_volumes(void **state) {
@@ -355,6 +380,7 @@ int main(void) {
       cmocka_unit_test(replicated_kv_heads_travel_too),
       cmocka_unit_test(full_recompute_repeats_the_forward_exchange),
       cmocka_unit_test(tensor_parallel_volumes),
+      cmocka_unit_test(latents_travel_instead_of_the_stream),
       cmocka_unit_test(expert_dispatch_volumes),
       cmocka_unit_test(shared_experts_are_cut_like_an_mlp),
       cmocka_unit_test(sharded_state_volumes),
