@@ -189,9 +189,8 @@ enum spp_status spp_states_use(struct spp_engine *e, int64_t unit, enum spp_pass
  * are summed over the group. */
 static bool is_partial(const struct spp_engine *e, int slot) {
   if (slot == SPP_SLOT_Q_NORM || slot == SPP_SLOT_K_NORM) return true;
-  return e->plan->layout.megatron_sp &&
-         (spp_slot_is_stream_norm(slot) || spp_slot_makes_latents(slot) || slot == SPP_SLOT_ROUTER ||
-          slot == SPP_SLOT_ROUTER_BIAS || slot == SPP_SLOT_SHARED_SWITCH);
+  return e->plan->layout.megatron_sp && (spp_slot_is_stream_norm(slot) || slot == SPP_SLOT_ROUTER ||
+                                         slot == SPP_SLOT_ROUTER_BIAS || slot == SPP_SLOT_SHARED_SWITCH);
 }
 
 /* `grads` of units first to last, one after the other; `packed` NULL: only counts. */
@@ -214,8 +213,24 @@ static int64_t copy_norms(const struct norms *n, float *packed, bool pack) {
   return count;
 }
 
+/* What makes latents of a part of the tokens: matrices, summed where they lie. */
+static enum spp_status sum_latents(struct spp_engine *e, enum spp_pass pass, const struct norms *n) {
+  int64_t start = e->weights.units[n->first].offset;
+  if (e->g->tp == 1 || !e->plan->layout.megatron_sp) return SPP_OK;
+  for (int64_t u = n->first; u < n->last; u++)
+    for (int slot = 0; slot < SPP_SLOT_COUNT; slot++) {
+      const struct spp_held *h = &e->weights.units[u].held[slot];
+      if (!h->weight || !spp_slot_makes_latents(slot)) continue;
+      SPP_TRY(spp_group_all_reduce(&e->groups.tp, (struct spp_label){"latent gradients", pass},
+                                   n->grads + e->weights.units[u].offset - start + h->offset,
+                                   h->rows * h->cols, e->rank->diag));
+    }
+  return SPP_OK;
+}
+
 static enum spp_status sum_norms(struct spp_engine *e, enum spp_pass pass, const struct norms *n) {
   float *packed;
+  SPP_TRY(sum_latents(e, pass, n));
   int64_t floats = e->g->tp > 1 ? copy_norms(n, NULL, true) : 0;
   if (floats == 0) return SPP_OK;
   SPP_TRY(spp_engine_floats(e, SPP_PART_TRANSIENT, "packed norm gradients", floats, &packed));

@@ -155,6 +155,18 @@ static int64_t partial_elements(const struct spp_comm_context *c, const struct s
   return s->head_norm + (c->layout->megatron_sp ? s->norm : 0);
 }
 
+/* What makes latents sees a shard of the tokens too; its matrices are summed one by one, where they lie. */
+static void emit_latent_sum(const struct spp_comm_context *c, int64_t elements, int64_t weights,
+                            enum spp_per per, enum spp_pass pass, int64_t count) {
+  int grad = c->job->grads_bytes == SPP_UNSET ? spp_states_in_dtype(c->job, c->layout->zero).grad_bytes
+                                              : c->job->grads_bytes;
+  struct spp_comm_op op = tp_op(c, SPP_ALL_REDUCE, "latent gradients", spp_sat_mul(elements, grad), per);
+  op.overlap = SPP_OVERLAP_NONE;
+  op.messages = weights;
+  op.message_bytes = op.message_bytes / spp_max64(1, weights);
+  emit_pass(c, op, pass, count, NULL);
+}
+
 static void emit_norm_sum(const struct spp_comm_context *c, int64_t elements, enum spp_per per,
                           enum spp_pass pass, int64_t count) {
   int grad = c->job->grads_bytes == SPP_UNSET ? spp_states_in_dtype(c->job, c->layout->zero).grad_bytes
@@ -174,13 +186,21 @@ bool spp_comm_norms_by_unit(const struct spp_comm_context *c) {
 void spp_comm_emit_norm_gradients(const struct spp_comm_context *c) {
   const struct spp_model_sums *sums = &c->job->sums;
   int64_t outer = c->stage->last ? partial_elements(c, &sums->other) : 0, elements = outer;
+  int64_t latent = 0, latent_weights = 0;
   bool by_unit = spp_comm_norms_by_unit(c);
   if (c->g->tp == 1 || !c->trains || spp_job_has_adapters(c->job)) return;
   for (int k = 0; k < c->job->arch->kind_count; k++) {
     int64_t layers = c->stage->kind_layers[k], each = partial_elements(c, &sums->kinds[k]);
     elements += layers * each;
     if (by_unit) emit_norm_sum(c, each, SPP_PER_LAYER, SPP_PASS_BACKWARD, layers * c->g->m);
+    if (!c->layout->megatron_sp || sums->kinds[k].latent == 0) continue;
+    latent += layers * sums->kinds[k].latent;
+    latent_weights += layers * sums->kinds[k].latent_weights;
+    if (by_unit)
+      emit_latent_sum(c, sums->kinds[k].latent, sums->kinds[k].latent_weights, SPP_PER_LAYER,
+                      SPP_PASS_BACKWARD, layers * c->g->m);
   }
+  if (!by_unit && latent > 0) emit_latent_sum(c, latent, latent_weights, SPP_PER_STEP, SPP_PASS_STEP, 1);
   if (by_unit)
     emit_norm_sum(c, outer, SPP_PER_MICRO_BATCH, SPP_PASS_BACKWARD, c->g->m);
   else

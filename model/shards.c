@@ -51,7 +51,7 @@ static bool makes_latents(const struct spp_weight *w) {
  * (moe/shared_experts.py). */
 static bool is_partial(const struct spp_weight *w) {
   bool gate = w->role == SPP_ROLE_SHARED_EXPERT && w->split == SPP_SPLIT_NONE;
-  return w->role == SPP_ROLE_NORM || w->role == SPP_ROLE_ROUTER || gate || makes_latents(w);
+  return w->role == SPP_ROLE_NORM || w->role == SPP_ROLE_ROUTER || gate;
 }
 
 static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, unsigned lora_targets) {
@@ -64,6 +64,8 @@ static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, un
     s->split += w->split == SPP_SPLIT_NONE ? 0 : elements;
     s->replicated += w->split == SPP_SPLIT_NONE ? elements : 0;
     s->norm += is_partial(w) ? elements : 0;
+    s->latent += makes_latents(w) ? elements : 0;
+    s->latent_weights += makes_latents(w) ? 1 : 0;
     s->head_norm += strcmp(w->name, "q_norm") == 0 || strcmp(w->name, "k_norm") == 0 ? elements : 0;
     s->quantised += quantised ? elements : 0;
   }

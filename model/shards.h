@@ -12,6 +12,8 @@ struct spp_weight_sums {
                          outputs */
   int64_t norm; /* the part of `replicated` that Megatron sequence parallelism all-reduces over tp: norms,
                    router, gate of the shared expert */
+  int64_t latent, latent_weights; /* the part of `replicated` that makes the latents of latent attention: elements,
+                                     and how many weights; all-reduced likewise, one by one */
   int64_t head_norm; /* the part of `replicated` that sees the heads of one rank only: norms of q and k */
   int64_t expert;    /* elements divided by ep and etp */
   int64_t
