@@ -194,10 +194,16 @@ static const struct spp_format_note notes[] = {
     {NULL, NULL},
 };
 
-/* Under DeepSpeed axolotl runs the Hugging Face Trainer in its engine. */
+/* Under DeepSpeed axolotl runs the Hugging Face Trainer in its engine, whose framework file knows no ring. */
 static void settle(struct spp_reading *r) {
   const char *deepspeed = spp_reading_flag(r, "deepspeed");
-  if (deepspeed && !spp_value_is_false(deepspeed)) spp_reading_bind(r, "framework", "hf-deepspeed", NULL);
+  const struct spp_binding *sp = spp_reading_find(r, "sp");
+  if (!deepspeed || spp_value_is_false(deepspeed)) return;
+  if (!sp || spp_reading_number(r, "sp", 1) == 1)
+    spp_reading_bind(r, "framework", "hf-deepspeed", NULL);
+  else
+    spp_reading_say(r, SPP_IMPORT_UNMODELLED, sp->entry, NULL,
+                    "DeepSpeed under context parallelism is predicted as FSDP2 of the same sharding");
 }
 
 const struct spp_format spp_format_axolotl = {

@@ -368,12 +368,14 @@ static bool listed(const struct names *names, const char *name) {
   return false;
 }
 
-/* Some row has this value, and did not apply for want of the others it asks: nothing is amiss. */
+/* Some row has this value, or leaves it to the user ($MASTER_ADDR), and did not apply for want of the others
+ * it asks: nothing is amiss. */
 static bool has_value(const struct names *names, const struct spp_entry *e) {
-  for (int i = 0; i < names->count; i++)
-    if (strcmp(names->list[i], e->name) == 0 && is_fixed(names->values[i]) &&
-        same_value(e->value, names->values[i]))
-      return true;
+  for (int i = 0; i < names->count; i++) {
+    const char *value = names->values[i];
+    if (strcmp(names->list[i], e->name) != 0) continue;
+    if ((value && value[0] == '$') || (is_fixed(value) && same_value(e->value, value))) return true;
+  }
   return false;
 }
 

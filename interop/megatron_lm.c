@@ -1,4 +1,7 @@
 /* Megatron-LM: pretrain_gpt.py and its like. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -192,24 +195,78 @@ static bool has_sizes(struct spp_reading *r, const struct spp_arch *a) {
          is_said(r, "experts", a->experts) && (spp_reading_find(r, "experts") != NULL) == (a->experts > 0);
 }
 
+/* Rows of the vocabulary that the command gives; 0: the tokenizer decides. */
+static int64_t said_vocab(struct spp_reading *r) {
+  const char *text = spp_reading_flag(r, "vocab_size");
+  char *end = NULL;
+  if (!text) text = spp_reading_flag(r, "padded_vocab_size");
+  int64_t vocab = text ? strtoll(text, &end, 10) : 0;
+  return text && end != text && !*end && vocab > 0 ? vocab : 0;
+}
+
+/* Known models that have the sizes: the one with the nearest vocabulary, and the names of the others. */
+struct sized {
+  const struct spp_arch *best;
+  const char *name;
+  int count;
+  char others[160];
+};
+
+static void weigh(struct sized *s, const struct spp_arch *a, const char *name, int64_t vocab) {
+  bool nearer = !s->best || (vocab > 0 && llabs(a->vocab - vocab) < llabs(s->best->vocab - vocab));
+  const char *other = nearer ? (s->best ? s->best->display : NULL) : a->display;
+  size_t used = strlen(s->others);
+  if (other && used + strlen(other) + 3 < sizeof s->others)
+    snprintf(s->others + used, sizeof s->others - used, "%s%s", used ? ", " : "", other);
+  s->count++;
+  if (!nearer) return;
+  s->best = a;
+  s->name = name;
+}
+
+static struct sized models_of_these_sizes(struct spp_reading *r, int64_t vocab) {
+  struct sized s = {.best = NULL};
+  const struct spp_arch *a;
+  const char *const *names;
+  int count = 0;
+  if (spp_arch_list(r->options->config_dir, r->arena, &names, &count, NULL) != SPP_OK) return s;
+  for (int i = 0; i < count && r->status == SPP_OK; i++)
+    if (spp_arch_load(r->options->config_dir, names[i], r->arena, &a, NULL) == SPP_OK && has_sizes(r, a))
+      weigh(&s, a, names[i], vocab);
+  return s;
+}
+
+static void say_model(struct spp_reading *r, const struct sized *s, const struct spp_entry *entry,
+                      int64_t vocab) {
+  /* Megatron pads to a multiple of 128 rows times the tensor-parallel degree. */
+  int64_t slack = spp_sat_mul(128, spp_reading_number(r, "tp", 1));
+  if (vocab > 0 && llabs(s->best->vocab - vocab) >= slack)
+    spp_reading_say(r, SPP_IMPORT_VALUE, entry, NULL,
+                    "the sizes are those of %s, which is predicted with its vocabulary of %" PRId64
+                    ", not %" PRId64 ": a config.json under --model is exact",
+                    s->best->display, s->best->vocab, vocab);
+  else if (vocab == 0 && s->count > 1)
+    spp_reading_say(r, SPP_IMPORT_NOTE, entry, NULL,
+                    "the sizes are those of %s, which is predicted; also of %s: --model says which",
+                    s->best->display, s->others);
+  else
+    spp_reading_say(r, SPP_IMPORT_NOTE, entry, NULL, "the sizes are those of %s, which is predicted",
+                    s->best->display);
+}
+
 /* The command gives sizes, not a name: the known model that has them, the tokenizer's first. */
 static void settle(struct spp_reading *r) {
   const struct spp_binding *hf = spp_reading_find(r, "hf_id"), *layers = spp_reading_find(r, "layers");
   const struct spp_arch *arch = NULL;
-  const char *const *names;
-  int count = 0;
   if (r->options->model || !layers || r->status != SPP_OK) return;
   if (hf && spp_arch_load(r->options->config_dir, hf->value, r->arena, &arch, NULL) == SPP_OK &&
       has_sizes(r, arch))
     return;
-  if (spp_arch_list(r->options->config_dir, r->arena, &names, &count, NULL) != SPP_OK) return;
-  for (int i = 0; i < count && r->status == SPP_OK; i++) {
-    if (spp_arch_load(r->options->config_dir, names[i], r->arena, &arch, NULL) != SPP_OK ||
-        !has_sizes(r, arch))
-      continue;
-    spp_reading_bind(r, "hf_id", names[i], layers->entry);
-    spp_reading_say(r, SPP_IMPORT_NOTE, layers->entry, NULL, "the sizes are those of %s, which is predicted",
-                    arch->display);
+  int64_t vocab = said_vocab(r);
+  struct sized s = models_of_these_sizes(r, vocab);
+  if (s.best) {
+    spp_reading_bind(r, "hf_id", s.name, layers->entry);
+    say_model(r, &s, layers->entry, vocab);
     return;
   }
   spp_reading_say(r, SPP_IMPORT_NOTE, layers->entry, NULL,

@@ -162,6 +162,18 @@ static void flags_of_every_format_mean_what_its_source_says(void **state) {
        "megatron-lm",
        "model=llama3.1-8b seq=8192 gpus=16 tp=4 pp=2 sp=2 vpp=4 megatron-sp=1 zero=1 recompute=selective "
        "dtype=bf16 global-batch=128 micro-batch=1"}, /* 32 layers / (2 stages x 4 a chunk) = 4 chunks */
+      /* of the models with these sizes, the one with this vocabulary */
+      {"f.sh",
+       "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size "
+       "14336 "
+       "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --vocab-size 128256 "
+       "--seq-length 8192",
+       "megatron-lm", "model=llama3-8b seq=8192 gpus=8"},
+      {"f.sh",
+       "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size "
+       "14336 "
+       "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --vocab-size 92544",
+       "megatron-lm", "model=internlm2-7b gpus=8"},
       {"f.sh",
        "A=(--tensor-model-parallel-size 2)\ntorchrun --nproc_per_node 2 pretrain_gpt.py ${A[@]} --fp16",
        "megatron-lm", "tp=2 megatron-sp=0 dtype=fp16 zero=0 recompute=none gpus=2"},
@@ -251,6 +263,10 @@ static void an_unknown_flag_names_its_nearest(void **state) {
   expect_true(in->messages[1].nearest == NULL);
 }
 
+#define SIZES_OF_7B                                                                                          \
+  "torchrun --nproc_per_node 8 --master_addr localhost pretrain_gpt.py --num-layers 32 --hidden-size 4096 "  \
+  "--ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 "
+
 static void what_cannot_be_told_is_said(void **state) {
   static const struct {
     const char *text;
@@ -262,6 +278,10 @@ static void what_cannot_be_told_is_said(void **state) {
       {"swift sft --model x --tuner_type adalora", SPP_IMPORT_VALUE, "adalora"},
       {"swift sft --model x --max_length $LENGTH", SPP_IMPORT_UNSET, "$LENGTH"},
       {"swift sft --model x \\\n# --packing true \\\n --max_length 8", SPP_IMPORT_NOTE, "line 2"},
+      {"axolotl train --base_model x --deepspeed deepspeed_configs/zero2.json --context_parallel_size 2",
+       SPP_IMPORT_UNMODELLED, "as FSDP2"},
+      {SIZES_OF_7B, SPP_IMPORT_NOTE, "Llama-3-8B"}, /* among the others of these sizes */
+      {SIZES_OF_7B "--vocab-size 50304", SPP_IMPORT_VALUE, "not 50304"},
       {"swift sft --model x\nswift sft --model y", SPP_IMPORT_NOTE, "line 2 starts another job"},
   };
   (void)state;
@@ -274,6 +294,14 @@ static void what_cannot_be_told_is_said(void **state) {
     expect_has(found->text, rows[i].words);
   }
   expect_note("%s", "");
+}
+
+/* Launch words leave the address to the user. */
+static void addresses_of_the_launcher_are_passed_over(void **state) {
+  (void)state;
+  const struct spp_imported *in = import_text(SIZES_OF_7B "--vocab-size 128256", "f.sh");
+  expect_i64(count_of(in, SPP_IMPORT_VALUE), 0);
+  expect_i64(count_of(in, SPP_IMPORT_UNKNOWN), 0);
 }
 
 static void what_is_no_framework_s_is_refused(void **state) {
@@ -339,6 +367,7 @@ int main(void) {
       TEST(flags_of_every_format_mean_what_its_source_says),
       TEST(an_unknown_flag_names_its_nearest),
       TEST(what_cannot_be_told_is_said),
+      TEST(addresses_of_the_launcher_are_passed_over),
       TEST(what_is_no_framework_s_is_refused),
       TEST(depth_is_bounded),
   };
