@@ -198,6 +198,29 @@ static void weigh(void *context, int64_t token, int64_t choice, int64_t row) {
                     (router_of(x).normalise ? chosen_sum(x, token) : 1.0F);
 }
 
+/* Routing weights on what experts read (modeling_llama4.py Llama4TextMoe), not on what they give. */
+static bool weighs_input(const struct experts *x) {
+  return x->e->arch->routes_input;
+}
+static void weigh_inputs(const struct experts *x) {
+  for (int64_t r = 0; r < x->rows && weighs_input(x); r++)
+    x->ops->scale(x->hidden, x->kept->routing[r], spp_engine_at(x->e, x->kept->expert_input, r * x->hidden),
+                  x->e->store);
+}
+/* d(weight) = sum of d(row) * row / weight; the gradient of the token itself is the weight's part of d(row).
+ */
+static void weighed_inputs_back(const struct experts *x, void *drows) {
+  for (int64_t r = 0; r < x->rows && weighs_input(x); r++) {
+    float weight = x->kept->routing[r], dot;
+    void *d = spp_engine_at(x->e, drows, r * x->hidden);
+    x->ops->row_dots(1, x->hidden, d, x->hidden, x->e->store,
+                     spp_engine_at(x->e, x->kept->expert_input, r * x->hidden), x->hidden, x->e->store, &dot,
+                     1);
+    x->ops->scale(x->hidden, weight, d, x->e->store);
+    x->kept->routing[r] = weight > 0 ? dot / weight : 0;
+  }
+}
+
 static void add_router_bias(const struct experts *x) {
   if (!spp_use_has(x->use, SPP_SLOT_ROUTER_BIAS)) return;
   for (int64_t t = 0; t < x->tokens; t++)
@@ -281,7 +304,7 @@ static void activate(const struct experts *x, int64_t i) {
   x->ops->glu_forward(x->e->arch->activation, n * x->ffn, x->e->store,
                       expert_row(x, k->gate_up, i, 0, x->ffn),
                       spp_engine_at(x->e, k->gate_up, (x->rows + i * n) * x->ffn), product);
-  for (int64_t r = 0; r < n; r++)
+  for (int64_t r = 0; r < n && !weighs_input(x); r++)
     x->ops->scale(x->ffn, k->routing[i * n + r], spp_engine_at(x->e, product, r * x->ffn), x->e->store);
 }
 
@@ -314,6 +337,7 @@ enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_
   SPP_TRY(dispatch(&x, "dispatched tokens", k->mlp_input, &k->expert_input));
   SPP_TRY(
       spp_heap_rename(&e->rank->heap, k->expert_input, kept_part, "experts: permuted input", e->rank->diag));
+  weigh_inputs(&x);
   SPP_TRY(block(&x, kept_part, "experts: gate and up", 2 * x.rows * x.ffn, &k->gate_up));
   SPP_TRY(block(&x, kept_part, "experts: input of down", x.rows * x.ffn, &k->product));
   SPP_TRY(block(&x, work_part, "routed rows", x.rows * x.hidden, &rows));
@@ -363,7 +387,7 @@ static enum spp_status activation_back(const struct experts *x, int64_t i, const
   SPP_TRY(spp_linear_input(x->e->rank, n, x->ffn, x->hidden, store, dy,
                            spp_at_const(spp_use_weight(x->use, SPP_SLOT_EXPERT_DOWN), x->e->store, matrix),
                            false, d));
-  for (int64_t r = 0; r < n; r++) {
+  for (int64_t r = 0; r < n && !weighs_input(x); r++) {
     float weight = k->routing[row + r], dot;
     void *d_row = spp_engine_at(x->e, d, r * x->ffn);
     x->ops->row_dots(1, x->ffn, d_row, x->ffn, x->e->store, spp_engine_at(x->e, product, r * x->ffn), x->ffn,
@@ -491,6 +515,7 @@ enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit
   SPP_TRY(block(&x, work_part, "routed rows", x.rows * x.hidden, &drows));
   for (int64_t i = 0; i < x.local; i++)
     SPP_TRY(inputs_back(&x, i, drows));
+  weighed_inputs_back(&x, drows);
   drop(&x, k->gate_up);
   drop(&x, k->expert_input);
   k->product = k->gate_up = k->expert_input = NULL;

@@ -130,9 +130,7 @@ static struct lack unknown_part(const struct spp_arch *a) {
   if (a->rope_scaling.kind == SPP_ROPE_OTHER && a->rotary_dim > 0)
     return (struct lack){"this rope_scaling", "use one of type default, linear, llama3 or yarn"};
   if (a->vision.kind != SPP_VISION_NONE) return (struct lack){"vision towers", text};
-  if (a->experts > 0 && a->routes_input)
-    return (struct lack){"routing weights on the input of experts",
-                         "use a dense model, or one that weighs what experts give"};
+  if (a->qk_unit) return (struct lack){"norms of q and k without weights", "use a model without use_qk_norm"};
   return unknown_weight(a);
 }
 

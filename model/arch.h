@@ -118,6 +118,7 @@ struct spp_arch {
       v_head_dim; /* MLA; q_lora_rank 0 = plain q_proj */
   bool qkv_bias, o_bias, mlp_bias, attention_sinks;
   enum spp_qk_norm qk_norm;
+  bool qk_unit;            /* heads of q and k are given unit size after they have turned (Llama 4) */
   int64_t rotary_dim;      /* elements of each head that turn with their position, in layers where any does */
   bool rotary_neighbours;  /* in pairs (2i, 2i + 1), not of two halves */
   double rope_theta;       /* base of the rotary frequencies */

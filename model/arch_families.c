@@ -32,6 +32,7 @@ static void adjust_gpt_oss(struct spp_arch_reader *r) {
 static void adjust_llama4(struct spp_arch_reader *r) {
   r->dense_ffn =
       spp_arch_read_i64(r, spp_json_get(r->text, "intermediate_size_mlp"), 1, 1 << 23, r->dense_ffn);
+  r->arch->qk_unit = spp_arch_read_bool(r, spp_json_get(r->text, "use_qk_norm"), true);
   r->arch->router_sigmoid = r->arch->routes_input = true;
   r->arch->shared_experts = 1;
 }
@@ -153,11 +154,11 @@ static const struct spp_arch_family families[] = {
     {"internlm3", RMS_GATED, .qkv_bias = IF("qkv_bias", false), .o_bias = IF("bias", false),
      .mlp_bias = IF("bias", false), .head_dim = 128},
     {"llama4", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
-     .fused_gate_up = true, .moe = true, .window = SPP_WINDOW_CHUNKED_ROPE, .vision = SPP_VISION_LLAMA4,
-     .adjust = adjust_llama4, .head_dim = 128},
+     .fused_gate_up = true, .moe = true, .topk_as_is = true, .window = SPP_WINDOW_CHUNKED_ROPE,
+     .vision = SPP_VISION_LLAMA4, .adjust = adjust_llama4, .head_dim = 128},
     {"llama4_text", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),
-     .fused_gate_up = true, .moe = true, .window = SPP_WINDOW_CHUNKED_ROPE, .adjust = adjust_llama4,
-     .head_dim = 128},
+     .fused_gate_up = true, .moe = true, .topk_as_is = true, .window = SPP_WINDOW_CHUNKED_ROPE,
+     .adjust = adjust_llama4, .head_dim = 128},
     {"mistral", RMS_GATED, .window = SPP_WINDOW_ALL},
     {"ministral3", RMS_GATED, .window = SPP_WINDOW_ALL, .head_dim = 128},
     {"granitemoe", RMS_GATED, .qkv_bias = IF("attention_bias", false), .o_bias = IF("attention_bias", false),

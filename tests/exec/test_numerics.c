@@ -1,7 +1,6 @@
 /* One rank of the engine against Hugging Face transformers: tests/oracle/numerics, recorded by
  * tests/oracle/numerics.py in fp64. Other layouts are held to one rank (exec/validate.c); this tells that one
- * rank computes the family's function: losses, every weight's gradient, and where three steps take it.
- * SPPLAN_NUMERICS_GAPS=1 prints what differs where a gap is known, too. */
+ * rank computes the family's function: losses, every weight's gradient, and where three steps take it. */
 #include <math.h>
 
 #include "base/file.h"
@@ -24,14 +23,6 @@ enum {
  * the whole model's is allowed beside that of the weight's own. */
 static const double loss_tolerance = 1e-5, weight_tolerance = 1e-4, model_tolerance = 1e-6;
 
-/* Records that the engine is known to refuse, or to compute otherwise, and what it lacks for them. Any other
- * must run and agree. */
-static const struct gap {
-  const char *record, *lacks;
-} gaps[] = {
-    {"llama4", "routing weights on the input"},
-};
-
 static struct spp_diag diag;
 
 /* A record, and what the engine made of it. */
@@ -46,7 +37,6 @@ struct numerics {
   struct spp_reference reference;
   float *start;
   double losses[STEPS + 1];
-  const struct gap *gap; /* NULL: none */
   int wrong;
 };
 
@@ -155,9 +145,8 @@ static void sum_up(const float *values, const float *less, int64_t count, int pr
 static void check(struct numerics *n, const char *what, const char *part, double actual, double expected,
                   double bound) {
   if (fabs(actual - expected) <= bound) return;
-  if (!n->gap || getenv("SPPLAN_NUMERICS_GAPS"))
-    print_error("%s: %s of %s is %.9g, transformers have %.9g (within %.1g)\n", n->name, part, what, actual,
-                expected, bound);
+  print_error("%s: %s of %s is %.9g, transformers have %.9g (within %.1g)\n", n->name, part, what, actual,
+              expected, bound);
   n->wrong++;
 }
 
@@ -215,36 +204,16 @@ static void check_rows(struct numerics *n) {
   expect_i64(first, n->reference.total);
 }
 
-static const struct gap *gap_of(const char *record) {
-  size_t length = strlen(record) - strlen(".json");
-  for (size_t i = 0; i < sizeof gaps / sizeof gaps[0]; i++)
-    if (strlen(gaps[i].record) == length && strncmp(gaps[i].record, record, length) == 0) return &gaps[i];
-  return NULL;
-}
-
-static void tell_gap(const struct numerics *n, enum spp_status status) {
-  char message[512] = "other numbers";
-  if (status == SPP_ERR_ABSENT) spp_diag_format(&diag, message, sizeof message);
-  if (!n->gap) expect_fail_at(__FILE__, __LINE__, "%s", message);
-  print_message("skipped %s: %s (%s)\n", n->gap->record, n->gap->lacks, message);
-}
-
-/* Returns whether it agreed. */
+/* Returns whether it agreed. A refusal is a failure too: no recorded family is lacking. */
 static bool check_record(const char *name) {
   static struct numerics n;
   expect_note("%s", name);
   open_record(&n, name);
-  n.gap = gap_of(name);
-  enum spp_status status = run(&n);
-  if (status != SPP_ERR_ABSENT) {
-    expect_status(status, SPP_OK, &diag);
-    check_start(&n);
-    check_losses(&n);
-    check_rows(&n);
-  }
-  bool agreed = status == SPP_OK && n.wrong == 0;
-  if (!agreed) tell_gap(&n, status);
-  if (agreed && n.gap) expect_fail_at(__FILE__, __LINE__, "%s is no gap any more", n.gap->record);
+  expect_status(run(&n), SPP_OK, &diag);
+  check_start(&n);
+  check_losses(&n);
+  check_rows(&n);
+  bool agreed = n.wrong == 0;
   close_record(&n);
   return agreed;
 }
@@ -256,10 +225,10 @@ static void one_rank_computes_what_transformers_do(void **state) {
   expect_status(spp_dir_list(RECORDS, ".json", &records, &diag), SPP_OK, &diag);
   for (int i = 0; i < records.count; i++)
     agreed += check_record(records.names[i]);
-  print_message("%d of %d records agree\n", agreed, records.count);
-  expect_true(agreed > 0);
-  spp_names_free(&records);
   expect_note("%s", "");
+  expect_true(records.count > 0);
+  expect_i64(agreed, records.count);
+  spp_names_free(&records);
 }
 
 int main(void) {

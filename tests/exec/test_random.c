@@ -78,6 +78,11 @@ static const struct {
      "factor\":2.5,",
      true, true},
     {"gpt_oss", "\"sliding_window\":9,", true, false},
+    {"llama4_text",
+     "\"use_qk_norm\":false,\"interleave_moe_layer_step\":2,\"intermediate_size_mlp\":48,\"attention_chunk_"
+     "size\":9,"
+     "\"no_rope_layer_interval\":3,",
+     true, true},
 };
 enum { FAMILIES = sizeof families / sizeof families[0] };
 

@@ -14,7 +14,7 @@ static const char *const scale =
 static const struct {
   const char *name, *reason;
 } refused[] = {
-    {"llama4", "routing weights on the input"},
+    {"llama4-scout", "norms of q and k without weights"},
 };
 static const char *reason_of(const char *name) {
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
