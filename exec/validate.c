@@ -14,6 +14,7 @@
 enum { REPORT_TAG = 20001 };
 static const int64_t judged_bytes = INT64_C(64) << 20; /* stacks and the allocator are a small part of it */
 static const double resident_tolerance = 0.05;
+static const int64_t rank_bytes = 1 << 20; /* stack and small blocks of a thread: observed up to half of it */
 static const double timeout_s = 120.0;
 /* fp32, some hundred terms a sum: observed up to 5e-6 on these models. bf16: twice what rounding to bf16 does
  * to one rank, measured against fp32: two runs that round differently are no further apart than both from the
@@ -54,6 +55,7 @@ struct run {
   struct report *reports;             /* [ranks], filled on the leading rank */
   struct spp_heap_total *total;       /* of this process; NULL: not counted */
   int64_t counted_bytes, grown_bytes; /* heaps and resident memory of this process at most; 0: not known */
+  int threads;                        /* ranks of this process */
 };
 
 static void note_memory(const struct spp_heap *heap, struct report *r) {
@@ -237,8 +239,8 @@ static bool not_predicted(int part) {
 static void judge_resident(const struct run *run, struct spp_validate_result *result) {
   result->memory.counted_bytes = run->counted_bytes;
   result->memory.resident_bytes = run->grown_bytes;
-  if (run->counted_bytes > 0 &&
-      fabs((double)run->grown_bytes / (double)run->counted_bytes - 1) > resident_tolerance)
+  double most = resident_tolerance * (double)run->counted_bytes + (double)(rank_bytes * run->threads);
+  if (run->counted_bytes > 0 && fabs((double)(run->grown_bytes - run->counted_bytes)) > most)
     result->memory.ok = false;
 }
 
@@ -357,7 +359,8 @@ static enum spp_status run_for_pages(const struct spp_backend *backend, int rank
   struct spp_memory memory;
   spp_memory_predict(&run->plan->job, &run->plan->layout, &run->plan->geometry, NULL, &memory);
   run->counted_bytes = run->grown_bytes = 0;
-  if (spp_sat_mul(memory.peak_bytes, backend == &spp_backend_self ? ranks : 1) < judged_bytes) return SPP_OK;
+  run->threads = backend == &spp_backend_self ? ranks : 1;
+  if (spp_sat_mul(memory.peak_bytes, run->threads) < judged_bytes) return SPP_OK;
   struct run one = *run;
   struct spp_heap_total total = {0};
   one.steps = 1;

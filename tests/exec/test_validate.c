@@ -24,17 +24,20 @@ static void print_result(const struct spp_validate_result *r) {
                     (long long)r->memory.predicted_parts[p], (long long)r->memory.measured_parts[p]);
 }
 
-static void run_case(const struct spp_suite_case *c, struct spp_validate_result *result) {
+static void run_on(const struct spp_backend *backend, const struct spp_suite_case *c, int64_t steps,
+                   struct spp_validate_result *result) {
   struct spp_arena arena;
   struct spp_diag diag = {.status = SPP_OK};
-  struct spp_validate_case v = {
-      .name = c->name, .setting = spp_suite_setting(c), .steps = SPP_VALIDATE_STEPS};
+  struct spp_validate_case v = {.name = c->name, .setting = spp_suite_setting(c), .steps = steps};
   spp_arena_init(&arena);
   expect_status(spp_arch_parse(c->model, strlen(c->model), "test", &arena, &v.setting.arch, &diag), SPP_OK,
                 &diag);
-  expect_status(spp_validate_run(SPP_SOURCE_DIR "/configs", test_backend(), &v, result, &diag), SPP_OK,
-                &diag);
+  expect_status(spp_validate_run(SPP_SOURCE_DIR "/configs", backend, &v, result, &diag), SPP_OK, &diag);
   spp_arena_free(&arena);
+}
+
+static void run_case(const struct spp_suite_case *c, struct spp_validate_result *result) {
+  run_on(test_backend(), c, SPP_VALIDATE_STEPS, result);
 }
 
 static void layouts_train_like_one_rank_and_use_what_is_predicted(void **state) {
@@ -75,6 +78,21 @@ static void runs_give_the_same_bits_again(void **state) {
   expect_note("%s", "");
 }
 
+/* 32 threads of little more than 2 MiB each: their stacks and the arenas of small blocks are a tenth of it.
+ */
+static void the_system_may_count_a_little_more_for_each_rank(void **state) {
+  static struct spp_validate_result result;
+  struct spp_suite_case c;
+  (void)state;
+  assert_true(spp_suite_get(SPP_SUITE_QUICK, 0, &c));
+  c.layout = spp_layout_plain();
+  c.layout.dp = 32;
+  run_on(&spp_backend_self, &c, 1, &result);
+  expect_true(result.memory.predicted_bytes * 32 > INT64_C(64) << 20);
+  expect_i64(result.memory.measured_bytes, result.memory.predicted_bytes);
+  expect_true(result.memory.ok);
+}
+
 static void suites_grow(void **state) {
   struct spp_suite_case c;
   int count[SPP_SUITE_COUNT] = {0};
@@ -100,12 +118,16 @@ static void what_the_engine_lacks_is_refused(void **state) {
       "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":96,\"num_hidden_layers\":2,"
       "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":128,"
       "\"num_local_experts\":9,\"num_experts_per_tok\":2}";
+  static const char narrow[] = /* heads: 20 elements, for which attention has no kernel */
+      "{\"model_type\":\"llama\",\"hidden_size\":80,\"intermediate_size\":96,\"num_hidden_layers\":2,"
+      "\"num_attention_heads\":4,\"vocab_size\":128}";
   static struct spp_validate_result result;
   static const struct {
     const char *model;
     int64_t tp, ulysses, etp;
     enum spp_status status;
   } bad[] = {{mixture, 2, 1, 2, SPP_ERR_ABSENT},
+             {narrow, 1, 1, 1, SPP_ERR_ABSENT},
              {few, 1, 1, 1, SPP_ERR_USAGE},
              {nine, 1, 1, 1, SPP_ERR_USAGE},
              {spp_suite_model, 3, 1, 1, SPP_ERR_USAGE},
@@ -134,6 +156,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layouts_train_like_one_rank_and_use_what_is_predicted),
       cmocka_unit_test(runs_give_the_same_bits_again),
+      cmocka_unit_test(the_system_may_count_a_little_more_for_each_rank),
       cmocka_unit_test(suites_grow),
       cmocka_unit_test(what_the_engine_lacks_is_refused),
   };
