@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "kernels/attention.h"
 
 /* A row of the model's list of weights, or one of the parts that it joins in one matrix. */
 struct slot_name {
@@ -122,6 +123,11 @@ static struct lack unknown_weight(const struct spp_arch *a) {
   return none;
 }
 
+/* Heads that the attention kernels take (kernels/attention.h). */
+static bool has_kernels(int64_t head_dim) {
+  return head_dim >= 8 && head_dim <= SPP_ATTN_MAX_HEAD_DIM && head_dim % 8 == 0;
+}
+
 /* Weights it has no code for, and what no weight tells. */
 static struct lack unknown_part(const struct spp_arch *a) {
   const char *dense = "use a dense model, or one whose experts have a gate",
@@ -131,6 +137,8 @@ static struct lack unknown_part(const struct spp_arch *a) {
     return (struct lack){"this rope_scaling", "use one of type default, linear, llama3 or yarn"};
   if (a->vision.kind != SPP_VISION_NONE) return (struct lack){"vision towers", text};
   if (a->qk_unit) return (struct lack){"norms of q and k without weights", "use a model without use_qk_norm"};
+  if (!has_kernels(spp_arch_q_width(a) / a->heads) || !has_kernels(spp_arch_o_width(a) / a->heads))
+    return (struct lack){"heads of this width", "use heads of 8 to 256 elements, a multiple of 8"};
   return unknown_weight(a);
 }
 

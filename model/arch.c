@@ -109,8 +109,8 @@ static void read_heads(struct spp_arch_reader *r) {
   read_mla(r);
   if (r->status == SPP_OK && a->head_dim == 0) {
     if (a->hidden % a->heads != 0)
-      spp_arch_refuse(r, spp_arch_field_json(r, SPP_FIELD_HEADS), spp_arch_figures_hint(r, "give head_dim"),
-                      "hidden size is not a multiple of the number of heads");
+      spp_arch_refuse_figures(r, SPP_FIELD_HEADS, "give head_dim",
+                              "hidden size is not a multiple of the number of heads");
     a->head_dim = a->hidden / a->heads;
   }
 }
@@ -119,8 +119,8 @@ static void read_heads(struct spp_arch_reader *r) {
 static void check_heads(struct spp_arch_reader *r) {
   const struct spp_arch *a = r->arch;
   if (r->status == SPP_OK && (a->kv_heads > a->heads || a->heads % a->kv_heads != 0))
-    spp_arch_refuse(r, spp_arch_field_json(r, SPP_FIELD_KV_HEADS), spp_arch_figures_hint(r, NULL),
-                    "the number of heads is not a multiple of the number of KV heads");
+    spp_arch_refuse_figures(r, SPP_FIELD_KV_HEADS, NULL,
+                            "the number of heads is not a multiple of the number of KV heads");
 }
 
 /* Names in the config classes; the default of most of them. */

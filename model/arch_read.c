@@ -136,14 +136,22 @@ bool spp_arch_read_switch(struct spp_arch_reader *reader, const struct spp_arch_
   return value != s->negated;
 }
 
-const char *spp_arch_figures_hint(const struct spp_arch_reader *reader, const char *of_file) {
+static bool is_scaled(const struct spp_arch_reader *reader) {
   for (int i = 0; i < SCALED_COUNT; i++)
-    if (scaled_value(reader->scale, scaled[i].field) > 0) return "give other figures with --scale";
-  return of_file;
+    if (scaled_value(reader->scale, scaled[i].field) > 0) return true;
+  return false;
 }
 
 void spp_arch_refuse(struct spp_arch_reader *reader, struct spp_json v, const char *hint, const char *what) {
   if (reader->status == SPP_OK) reader->status = spp_json_refuse(v, hint, reader->diag, "%s", what);
+}
+
+void spp_arch_refuse_figures(struct spp_arch_reader *reader, enum spp_arch_field field, const char *hint,
+                             const char *what) {
+  if (!is_scaled(reader))
+    spp_arch_refuse(reader, spp_arch_field_json(reader, field), hint, what);
+  else if (reader->status == SPP_OK)
+    reader->status = spp_diag_set(reader->diag, SPP_ERR_USAGE, "--scale", "give other figures", "%s", what);
 }
 
 void spp_arch_note(struct spp_arch *arch, const char *fmt, ...) {

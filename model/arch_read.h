@@ -93,10 +93,12 @@ int64_t spp_arch_read_i64(struct spp_arch_reader *reader, struct spp_json v, int
 int64_t spp_arch_require_i64(struct spp_arch_reader *reader, struct spp_json v, int64_t min, int64_t max);
 bool spp_arch_read_bool(struct spp_arch_reader *reader, struct spp_json v, bool fallback);
 bool spp_arch_read_switch(struct spp_arch_reader *reader, const struct spp_arch_switch *s);
-/* What to do about sizes that do not go together: `of_file`, unless some of them were asked for. */
-const char *spp_arch_figures_hint(const struct spp_arch_reader *reader, const char *of_file);
 /* Refuse v; sticky. */
 void spp_arch_refuse(struct spp_arch_reader *reader, struct spp_json v, const char *hint, const char *what);
+/* Sizes that do not go together, by the first of them: a fault of the file, which `hint` mends, or of the
+ * command line where sizes were asked for. Sticky. */
+void spp_arch_refuse_figures(struct spp_arch_reader *reader, enum spp_arch_field field, const char *hint,
+                             const char *what);
 /* Something assumed, to be shown as a warning. */
 void spp_arch_note(struct spp_arch *arch, const char *fmt, ...) SPP_PRINTF(2, 3);
 
