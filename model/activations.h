@@ -105,6 +105,9 @@ bool spp_kept_is_layer_input(const struct spp_job *job, const struct spp_kept *k
 enum { SPP_MIX_ROUTED = 1, SPP_MIX_SHARED = 2, SPP_MIX_OUTPUT = 4 };
 unsigned spp_kept_mixture_part(const struct spp_kept *kept);
 
+/* What the first matrices of a dense MLP give. */
+bool spp_kept_is_widened(const struct spp_kept *kept);
+
 /* LoRA: does the linear behind `targets` keep its own input? Trained weights do; a frozen weight never does,
  * but its adapter does when it reads the very same tensor (no dropout, no cast), and some quantised products
  * do. */

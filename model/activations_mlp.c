@@ -97,6 +97,10 @@ unsigned spp_kept_mixture_part(const struct spp_kept *kept) {
   return t == &shared_output ? SPP_MIX_OUTPUT : 0;
 }
 
+bool spp_kept_is_widened(const struct spp_kept *kept) {
+  return kept->tensor == &dense.both || kept->tensor == &dense.up;
+}
+
 /* Grouped GEMM over permuted tokens (Megatron moe/token_dispatcher.py, transformers grouped experts). */
 static void keep_moe(const struct spp_layer_view *v) {
   const struct spp_arch *a = v->job->arch;

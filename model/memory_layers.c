@@ -121,6 +121,15 @@ static unsigned kept_otherwise(const struct spp_kept *k, const unsigned without[
   return (without[0] & of ? (unsigned)FORWARD : 0u) | (without[1] & of ? (unsigned)MLP : 0u);
 }
 
+/* Where attention reads the MLP's norm, too, its output stays while the MLP's gradient goes back to it: that
+ * is more than the MLP holds inside where a rank's share of it is narrower than the stream
+ * (exec/layer_mlp.c). */
+static bool meets_its_gradient(const struct spp_memory_stage *s, const struct spp_kept *k) {
+  const struct spp_job *job = s->view->job;
+  return job->framework->sharding == SPP_SHARDING_UNITS && job->arch->parallel_block &&
+         job->arch->norms_per_layer < 2 && spp_kept_is_widened(k);
+}
+
 /* Layers that are not recomputed as a whole. Tensors that `dropped` modules own are made again in the running
  * layer's backward (NVIDIA/Megatron-LM transformer_config.py recompute_modules). `running_here`: the layer in
  * backward is one of these. */
@@ -145,6 +154,7 @@ static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_lis
     if (!again) add_waiting(sum, k, w);
     if (!here) continue;
     unsigned live = again ? made[k->block] : running[k->block] | w->running;
+    if (!again && meets_its_gradient(s, k)) live |= NORM;
     if (without[0] | without[1]) live &= ~kept_otherwise(k, without);
     add_item(sum, k, live, 1);
   }

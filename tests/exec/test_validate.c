@@ -93,6 +93,39 @@ static void the_system_may_count_a_little_more_for_each_rank(void **state) {
   expect_true(result.memory.ok);
 }
 
+/* Command-R's block on a stream wider than its MLP: 120 elements, 96. */
+static void a_shared_norm_stays_beside_the_gradient_of_a_narrow_mlp(void **state) {
+  static const char model[] =
+      "{\"model_type\":\"cohere\",\"hidden_size\":120,\"intermediate_size\":96,\"num_hidden_layers\":2,"
+      "\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":8,\"vocab_size\":64}";
+  static struct spp_validate_result result;
+  static const struct {
+    int64_t dp;
+    int zero;
+    enum spp_recompute recompute;
+    unsigned modules;
+  } cases[] = {{1, 0, SPP_RECOMPUTE_NONE, 0},
+               {2, 2, SPP_RECOMPUTE_NONE, 0},
+               {2, 3, SPP_RECOMPUTE_SELECTIVE, SPP_RC_LAYERNORM},
+               {2, 2, SPP_RECOMPUTE_SELECTIVE, SPP_RC_MLP},
+               {2, 2, SPP_RECOMPUTE_FULL, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct spp_suite_case c;
+    assert_true(spp_suite_get(SPP_SUITE_QUICK, 0, &c));
+    expect_note("%zu", i);
+    c.model = model;
+    c.layout = spp_layout_plain();
+    c.layout.dp = cases[i].dp;
+    c.layout.zero = cases[i].zero;
+    c.layout.recompute = cases[i].recompute;
+    c.layout.recompute_modules = cases[i].modules;
+    run_on(&spp_backend_self, &c, 2, &result);
+    if (!result.memory.ok) print_result(&result);
+    expect_true(result.memory.ok);
+  }
+}
+
 static void suites_grow(void **state) {
   struct spp_suite_case c;
   int count[SPP_SUITE_COUNT] = {0};
@@ -157,6 +190,7 @@ int main(void) {
       cmocka_unit_test(layouts_train_like_one_rank_and_use_what_is_predicted),
       cmocka_unit_test(runs_give_the_same_bits_again),
       cmocka_unit_test(the_system_may_count_a_little_more_for_each_rank),
+      cmocka_unit_test(a_shared_norm_stays_beside_the_gradient_of_a_narrow_mlp),
       cmocka_unit_test(suites_grow),
       cmocka_unit_test(what_the_engine_lacks_is_refused),
   };
