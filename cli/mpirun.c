@@ -122,6 +122,15 @@ static enum spp_status cannot_start(const char *call, struct spp_diag *diag) {
   return spp_diag_set(diag, SPP_ERR_INTERNAL, call, NULL, "cannot start mpirun: %s", strerror(errno));
 }
 
+/* Ctrl-C reaches all processes of the terminal. mpirun must hear once, by the end of this command: Open MPI 4
+ * that hears twice while it starts ranks (SIGINT, then SIGTERM) may wait for ever. */
+static void block_interrupts(sigset_t *before) {
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  sigprocmask(SIG_BLOCK, &interrupt, before);
+}
+
 static enum spp_status start_child(const struct spp_cli *cli, struct launch *launch, struct child *child,
                                    struct spp_diag *diag) {
   int out[2], err[2];
@@ -131,10 +140,18 @@ static enum spp_status start_child(const struct spp_cli *cli, struct launch *lau
     close(out[1]);
     return cannot_start("pipe", diag);
   }
+  sigset_t before;
+  block_interrupts(&before);
+  const pid_t parent = getpid();
   child->pid = fork();
+  if (child->pid != 0) sigprocmask(SIG_SETMASK, &before, NULL);
   if (child->pid == 0) {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* mpirun ends its ranks when this command is killed */
+    if (getppid() != parent) _exit(SPP_INTERRUPTED);
+#else
+    (void)parent;
+    sigprocmask(SIG_SETMASK, &before, NULL);
 #endif
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);

@@ -77,4 +77,18 @@ begin
 kill -9 "$(pgrep -of "^$copy ${long[*]}")" # the command that started mpirun
 wait "$job" || true
 gone "a killed command"
+# Ctrl-C reaches every process of the terminal, while ranks start, too.
+set -m # a process group of their own, and SIGINT not ignored
+for seconds in 0.2 0.5 0.8; do
+  "$copy" "${long[@]}" -o "$folder/answer" >"$folder/stdout" 2>"$folder/stderr" &
+  job=$!
+  sleep "$seconds"
+  kill -INT -- "-$job"
+  status=0
+  wait "$job" || status=$?
+  [ "$status" = 130 ] && [ "$(wc -l <"$folder/stderr")" = 1 ] && [ ! -e "$folder/answer" ] ||
+    fail "Ctrl-C: exit $status: $(cat "$folder/stderr")"
+  gone "Ctrl-C"
+done
+set +m
 echo "faults: one line each, no process left"
