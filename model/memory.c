@@ -174,8 +174,8 @@ int spp_memory_tie(const struct spp_job *job, const struct spp_layout *layout) {
 void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_totals *t) {
   t->absurd = sum->absurd;
   t->outside = spp_sat_add(sum->always[SPP_PART_NCCL], sum->always[SPP_PART_CONTEXT]);
+  spp_memory_moments(sum, t->moment);
   for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
-    t->moment[m] = sum->always_total + sum->moment_total[m];
     t->held[m] = spp_sat_add(sum->always[SPP_PART_ALLOCATOR], sum->moment[SPP_PART_ALLOCATOR][m]);
     t->logits[m] = sum->moment[SPP_PART_LOGITS][m];
     t->pass[m] = t->logits[m] + sum->moment[SPP_PART_ACTIVATIONS][m] + sum->moment[SPP_PART_LAYER_INPUTS][m] +
@@ -267,21 +267,50 @@ static int64_t unusable(const struct spp_job *job, const struct spp_memory_total
   return spp_sat_add(spp_sat_add(t->held[moment], spare(t, moment)), stranded(job, t, moment));
 }
 
+/* Has the allocator no free blocks that count? */
+static bool has_no_holes(const struct spp_job *job, const struct spp_memory_totals *t) {
+  int64_t held = t->spare;
+  for (int m = 0; m < SPP_MOMENT_COUNT; m++)
+    held |= t->held[m];
+  return held == 0 && (t->step_block <= 0 || !job->framework->plain_segments);
+}
+
+static bool take_worse(const struct spp_memory_totals *t, enum spp_moment moment, int64_t bytes,
+                       struct spp_memory_peak *peak) {
+  if (bytes <= peak->bytes) return false;
+  peak->bytes = bytes;
+  peak->outside = t->outside;
+  peak->moment = moment;
+  return true;
+}
+
+/* Most totals: what the pool holds grows with what is used, so that one moment has the most of both. */
+static bool peak_without_holes(const struct spp_job *job, const struct spp_memory_totals *t,
+                               const struct slack *slack, struct spp_memory_peak *peak) {
+  enum spp_moment worst = SPP_MOMENT_LOAD;
+  for (int m = 1; m < SPP_MOMENT_COUNT; m++)
+    if (t->moment[m] > t->moment[worst]) worst = (enum spp_moment)m;
+  int64_t most = allocated(t, worst), pool = reserved(slack, most);
+  peak->needed_bytes = spp_max64(peak->needed_bytes, needed_of(job, most, pool));
+  if (t->pinned > 0) {
+    int64_t used = allocated(t, SPP_MOMENT_LOSS), needed = needed_of(job, used, reserved(slack, used));
+    peak->needed_bytes = spp_max64(peak->needed_bytes, spp_sat_add(needed, t->pinned));
+  }
+  return take_worse(t, worst, pool, peak);
+}
+
 bool spp_memory_peak_of(const struct spp_job *job, const struct spp_memory_totals *t,
                         struct spp_memory_peak *peak) {
   struct slack slack = slack_of(job, t);
   bool worse = false;
+  if (has_no_holes(job, t)) return peak_without_holes(job, t, &slack, peak);
   for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
     enum spp_moment moment = (enum spp_moment)m;
     int64_t used = allocated(t, moment), pool = reserved(&slack, used);
     int64_t bytes = spp_sat_add(pool, unusable(job, t, moment)), needed = needed_of(job, used, pool);
     if (moment == SPP_MOMENT_LOSS) needed = spp_sat_add(needed, t->pinned);
     peak->needed_bytes = spp_max64(peak->needed_bytes, needed);
-    if (bytes <= peak->bytes) continue;
-    peak->bytes = bytes;
-    peak->outside = t->outside;
-    peak->moment = moment;
-    worse = true;
+    if (take_worse(t, moment, bytes, peak)) worse = true;
   }
   return worse;
 }

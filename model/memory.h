@@ -76,7 +76,7 @@ struct spp_ledger {
 struct spp_memory_sum {
   int64_t always[SPP_PART_COUNT];
   int64_t moment[SPP_PART_COUNT][SPP_MOMENT_COUNT];
-  int64_t always_total, moment_total[SPP_MOMENT_COUNT]; /* the same over all parts */
+  int64_t always_total; /* the same over all parts */
   int64_t pinned; /* of the allocator's part in the loss: free blocks that cannot go back to the driver */
   int64_t pass_free[SPP_MOMENT_COUNT]; /* of the allocator's part: blocks that the pass itself freed */
   int64_t spare_bytes, spare_block_bytes; /* free blocks that the making of the shards left, the largest one */
@@ -97,7 +97,8 @@ void spp_memory_add_bytes(struct spp_memory_sum *sum, const struct spp_tensor *t
 /* A row of the allocator's part: blocks that the pass itself freed. */
 void spp_memory_add_free(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live,
                          int64_t bytes);
-/* Bytes alive at a moment, all parts. */
+/* Bytes alive, all parts: at each moment, up to totals that are absurd; at one, INT64_MAX for those. */
+void spp_memory_moments(const struct spp_memory_sum *sum, int64_t moments[SPP_MOMENT_COUNT]);
 int64_t spp_memory_total(const struct spp_memory_sum *sum, enum spp_moment moment);
 
 /* NCCL buffers of `peers` connections over `channels` each: 10 MiB apiece (write mode). */

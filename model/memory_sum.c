@@ -43,7 +43,7 @@ const char *spp_phase_name(enum spp_phase phase) {
   return names[phase];
 }
 
-static const char *const moments[SPP_MOMENT_COUNT] = {
+static const char *const moment_names[SPP_MOMENT_COUNT] = {
     [SPP_MOMENT_LOAD] = "load",
     [SPP_MOMENT_FORWARD] = "forward",
     [SPP_MOMENT_LOSS] = "loss",
@@ -55,7 +55,7 @@ static const char *const moments[SPP_MOMENT_COUNT] = {
     [SPP_MOMENT_STEP] = "optimizer step",
 };
 const char *spp_moment_name(enum spp_moment moment) {
-  return moments[moment];
+  return moment_names[moment];
 }
 
 /* Entries of equal tensor, shape and life are one line: layers of several kinds share their tensors. */
@@ -79,9 +79,23 @@ static void note(struct spp_ledger *ledger, const struct spp_ledger_entry *entry
 /* 36 PB: 255 of them do not overflow. A larger tensor makes every total INT64_MAX. */
 static const int64_t absurd_bytes = INT64_C(1) << 55;
 
+/* All ones where the bit of a moment is set, four moments at once. */
+#define BIT(bits, m) (-(int64_t)((bits) >> (m)&1))
+#define FOUR(bits)                                                                                           \
+  { BIT(bits, 0), BIT(bits, 1), BIT(bits, 2), BIT(bits, 3) }
+static const int64_t alive_in[16][4] = {FOUR(0),  FOUR(1),  FOUR(2),  FOUR(3), FOUR(4),  FOUR(5),
+                                        FOUR(6),  FOUR(7),  FOUR(8),  FOUR(9), FOUR(10), FOUR(11),
+                                        FOUR(12), FOUR(13), FOUR(14), FOUR(15)};
+
+static inline void account_four(int64_t *restrict alive, unsigned live, int64_t bytes) {
+  const int64_t *restrict mask = alive_in[live & 15u];
+  for (int m = 0; m < 4; m++)
+    alive[m] += bytes & mask[m];
+}
+
 /* Without branches, so that it runs in vector registers: this is the search's innermost loop. */
-static void account(struct spp_memory_sum *sum, enum spp_part part, unsigned live, int64_t bytes) {
-  int64_t *restrict alive = sum->moment[part], *restrict totals = sum->moment_total;
+static inline void account(struct spp_memory_sum *sum, enum spp_part part, unsigned live, int64_t bytes) {
+  int64_t *alive = sum->moment[part];
   if (bytes > absurd_bytes) {
     bytes = absurd_bytes;
     sum->absurd = true;
@@ -91,11 +105,11 @@ static void account(struct spp_memory_sum *sum, enum spp_part part, unsigned liv
     sum->always_total += bytes;
     return;
   }
-  for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
-    int64_t added = bytes & -(int64_t)(live >> m & 1);
-    alive[m] += added;
-    totals[m] += added;
-  }
+  int m = 0;
+  for (; m + 4 <= SPP_MOMENT_COUNT; m += 4)
+    account_four(alive + m, live >> m, bytes);
+  for (; m < SPP_MOMENT_COUNT; m++)
+    alive[m] += bytes & BIT(live, m);
 }
 
 void spp_memory_add(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live,
@@ -123,6 +137,16 @@ void spp_memory_add_free(struct spp_memory_sum *sum, const struct spp_tensor *te
     if (live >> m & 1) sum->pass_free[m] = spp_sat_add(sum->pass_free[m], bytes);
 }
 
+void spp_memory_moments(const struct spp_memory_sum *sum, int64_t moments[SPP_MOMENT_COUNT]) {
+  for (int m = 0; m < SPP_MOMENT_COUNT; m++)
+    moments[m] = sum->always_total;
+  for (int part = 0; part < SPP_PART_COUNT; part++)
+    for (int m = 0; m < SPP_MOMENT_COUNT; m++)
+      moments[m] += sum->moment[part][m];
+}
+
 int64_t spp_memory_total(const struct spp_memory_sum *sum, enum spp_moment moment) {
-  return sum->absurd ? INT64_MAX : sum->always_total + sum->moment_total[moment];
+  int64_t moments[SPP_MOMENT_COUNT];
+  spp_memory_moments(sum, moments);
+  return sum->absurd ? INT64_MAX : moments[moment];
 }
