@@ -1,4 +1,5 @@
 /* validate: real training steps of a small model over real ranks, predicted beside measured. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -263,6 +264,17 @@ static enum spp_status measure_hardware(struct spp_cli *cli, const struct spp_ba
   return SPP_OK;
 }
 
+/* A job too small for every case would pass without a run. */
+static enum spp_status check_ranks(const struct spp_validate_answer *a, int job_ranks,
+                                   struct spp_diag *diag) {
+  const struct spp_validated *least = &a->cases[0];
+  for (int i = 1; i < a->count; i++)
+    if (a->cases[i].ranks < least->ranks) least = &a->cases[i];
+  if (job_ranks == 0 || least->ranks <= job_ranks) return SPP_OK;
+  return spp_diag_set(diag, SPP_ERR_USAGE, NULL, "start as many",
+                      "%s needs %" PRId64 " ranks, the MPI job has %d", least->name, least->ranks, job_ranks);
+}
+
 /* Processes of an MPI job: all run the cases, one speaks. */
 static enum spp_status run_and_report(struct spp_cli *cli, const struct spp_backend *backend,
                                       const struct prepared *list, struct spp_validate_answer *a,
@@ -270,6 +282,7 @@ static enum spp_status run_and_report(struct spp_cli *cli, const struct spp_back
   int job_ranks = 0;
   enum spp_status status = backend->start(&job_ranks, diag);
   if (status == SPP_OK && job_ranks > 0) status = spp_mpirun_check(job_ranks, diag);
+  if (status == SPP_OK) status = check_ranks(a, job_ranks, diag);
   if (status == SPP_OK) status = measure_hardware(cli, backend, job_ranks, a, hardware, diag);
   if (status == SPP_OK) status = run_all(cli, backend, job_ranks, list, hardware, a, diag);
   bool leads = backend->leads();

@@ -36,6 +36,12 @@ ends 6 "mpirun" env PATH=/nonexistent "$copy" "${one[@]}" --backend mpi
 command -v mpirun >/dev/null || { echo "faults without mpirun: one line each"; exit 0; }
 ends 2 "head" "$copy" validate --tp 16 --backend mpi
 
+# The user's own job is too small for every case: nothing was run, which is no success. The launcher adds lines.
+status=0
+timeout 100 mpirun -n 2 "$copy" validate --tp 4 --backend mpi >"$folder/stdout" 2>"$folder/stderr" || status=$?
+[ "$status" = 2 ] && [ "$(grep -c "^spplan: .*needs 4 ranks, the MPI job has 2" "$folder/stderr")" = 1 ] &&
+  [ ! -s "$folder/stdout" ] || fail "a job of 2 ranks: exit $status: $(cat "$folder/stdout" "$folder/stderr")"
+
 # An mpirun of another MPI: one that says so is not started, the processes of one that does not are each alone.
 mkdir "$folder/bin"
 launcher() { printf '#!/bin/sh\n%s\n' "$1" >"$folder/bin/mpirun"; chmod +x "$folder/bin/mpirun"; }
