@@ -14,13 +14,6 @@ void spp_resident_keep(void) {
 #endif
 }
 
-void spp_resident_return(void) {
-#ifdef __GLIBC__
-  mallopt(M_MMAP_THRESHOLD, 128 << 10); /* as glibc begins, but for good */
-  mallopt(M_TRIM_THRESHOLD, 128 << 10);
-#endif
-}
-
 /* AddressSanitizer keeps what is freed, and notes beside all that is not. */
 #if defined(__SANITIZE_ADDRESS__)
 #define KEEPS_FREED 1

@@ -8,10 +8,6 @@
  * block comes from the system anew, page by page as it is touched: a quarter of a short step. */
 void spp_resident_keep(void);
 
-/* From now on it goes back to the system again. What a thread of malloc's arenas leaves at their top does so
- * only when it is freed (malloc_trim passes it over), so this comes before what is not to stay. */
-void spp_resident_return(void);
-
 /* Forgets the peak. Bytes resident now; negative: unknown here, or an AddressSanitizer adds its own. */
 int64_t spp_resident_begin(void);
 /* Most that was resident since; negative: unknown. */

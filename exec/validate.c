@@ -351,18 +351,16 @@ static enum spp_status check_memory(const struct run *run, int ranks, struct spp
                       (long long)(there >> 21));
 }
 
-/* Is there enough to tell from stacks and the allocator's own? */
-static bool pages_tell(const struct spp_backend *backend, int ranks, struct run *run) {
-  struct spp_memory memory;
-  spp_memory_predict(&run->plan->job, &run->plan->layout, &run->plan->geometry, NULL, &memory);
-  run->threads = backend == &spp_backend_self ? ranks : 1;
-  return spp_sat_mul(memory.peak_bytes, run->threads) >= judged_bytes;
-}
-
 /* One step for the operating system's view: blocks are pages of their own meanwhile, which costs time, so
- * this is not the run that is timed. */
+ * this is not the run that is timed. Only where there is enough to tell from stacks and the allocator's own.
+ */
 static enum spp_status run_for_pages(const struct spp_backend *backend, int ranks, struct run *run,
                                      struct spp_diag *diag) {
+  struct spp_memory memory;
+  spp_memory_predict(&run->plan->job, &run->plan->layout, &run->plan->geometry, NULL, &memory);
+  run->counted_bytes = run->grown_bytes = 0;
+  run->threads = backend == &spp_backend_self ? ranks : 1;
+  if (spp_sat_mul(memory.peak_bytes, run->threads) < judged_bytes) return SPP_OK;
   struct run one = *run;
   struct spp_heap_total total = {0};
   one.steps = 1;
@@ -405,10 +403,8 @@ static enum spp_status run_case(const char *config_dir, const struct spp_backend
   SPP_TRY(spp_reference_open(c->setting.arch, arena, run->reference, diag));
   SPP_TRY(open_routes(run, arena, diag));
   SPP_TRY(spp_relu_sides_open(run->plan, run->steps, arena, &run->sides, diag));
-  bool pages = pages_tell(backend, ranks, run);
-  if (pages) spp_resident_return();
   SPP_TRY(make_reference(config_dir, c, run, loss, diag));
-  if (pages) SPP_TRY(run_for_pages(backend, ranks, run, diag));
+  SPP_TRY(run_for_pages(backend, ranks, run, diag));
   spp_resident_keep();
   SPP_TRY(backend->run(ranks, timeout_s, rank_main, run, diag));
   if (backend->leads()) judge(run, c->hardware, ranks, loss, result);
