@@ -14,22 +14,23 @@ void spp_resident_keep(void) {
 #endif
 }
 
-/* AddressSanitizer keeps what is freed, and notes beside all that is not. */
-#if defined(__SANITIZE_ADDRESS__)
-#define KEEPS_FREED 1
+/* AddressSanitizer keeps what is freed, and notes beside all that is not; ThreadSanitizer shadows what threads
+ * touch. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_SHADOWS 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KEEPS_FREED 1
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HAS_SHADOWS 1
 #endif
 #endif
-#ifndef KEEPS_FREED
-#define KEEPS_FREED 0
+#ifndef HAS_SHADOWS
+#define HAS_SHADOWS 0
 #endif
 
 int64_t spp_resident_begin(void) {
   long long whole, pages = -1;
   FILE *f;
-  if (KEEPS_FREED) return -1;
+  if (HAS_SHADOWS) return -1;
 #ifdef __GLIBC__
   malloc_trim(0); /* freed pages that the allocator still holds would be given back in between, and look like
                      less growth */

@@ -8,7 +8,7 @@
  * block comes from the system anew, page by page as it is touched: a quarter of a short step. */
 void spp_resident_keep(void);
 
-/* Forgets the peak. Bytes resident now; negative: unknown here, or an AddressSanitizer adds its own. */
+/* Forgets the peak. Bytes resident now; negative: unknown here, or a sanitizer adds its own. */
 int64_t spp_resident_begin(void);
 /* Most that was resident since; negative: unknown. */
 int64_t spp_resident_peak(void);
