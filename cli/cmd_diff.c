@@ -38,6 +38,7 @@ struct diffing {
   struct spp_text_style style;
   struct difference list[MAX_DIFFERENCES];
   int count;
+  struct spp_prediction trial; /* the one under way */
 };
 
 /* ---- the two ---- */
@@ -71,13 +72,12 @@ struct trial {
   const struct spp_framework *framework;
 };
 
-static void predict_trial(const struct trial *trial, struct difference *d) {
-  struct spp_prediction *prediction = malloc(sizeof *prediction);
+static void predict_trial(const struct trial *trial, struct spp_prediction *prediction,
+                          struct difference *d) {
   struct spp_violation violation = {.text = ""};
   struct spp_diag diag = {0};
   struct spp_layout layout;
   struct spp_job job;
-  if (!prediction) return;
   enum spp_status status = spp_job_resolve(&trial->spec, trial->framework, &job, &diag);
   if (status == SPP_OK) status = spp_layout_complete(&job, &trial->request, &layout, &diag);
   if (status != SPP_OK) {
@@ -90,7 +90,6 @@ static void predict_trial(const struct trial *trial, struct difference *d) {
     d->device_bytes = prediction->memory.device_bytes;
     d->step_s = prediction->time.step_s;
   }
-  free(prediction);
 }
 
 /* A's layout as it is, but for what follows from the GPUs. */
@@ -108,7 +107,7 @@ static bool is_split(const char *name) {
   return strcmp(name, "sp-kind") == 0 || strcmp(name, "ulysses") == 0 || strcmp(name, "ring") == 0;
 }
 
-static void try_field(const struct diffing *d, struct difference *row) {
+static void try_field(struct diffing *d, struct difference *row) {
   struct trial trial = trial_of(&d->a);
   struct spp_diag diag = {0};
   enum spp_status status = SPP_OK;
@@ -128,7 +127,7 @@ static void try_field(const struct diffing *d, struct difference *row) {
     trial.request.recompute_modules = trial.request.recompute_layers = trial.request.recompute_unit =
         SPP_UNSET;
   if (status == SPP_OK)
-    predict_trial(&trial, row);
+    predict_trial(&trial, &d->trial, row);
   else
     snprintf(row->why_not, sizeof row->why_not, "%s", diag.what);
 }
@@ -145,17 +144,17 @@ static void compare_names(struct diffing *d) {
   if (strcmp(d->a.job.arch->name, d->b.job.arch->name) != 0) {
     trial = trial_of(&d->a);
     trial.spec.arch = d->b.job.arch;
-    predict_trial(&trial, add(d, "model", d->a.job.arch->name, d->b.job.arch->name));
+    predict_trial(&trial, &d->trial, add(d, "model", d->a.job.arch->name, d->b.job.arch->name));
   }
   if (strcmp(d->a.job.gpu->name, d->b.job.gpu->name) != 0) {
     trial = trial_of(&d->a);
     trial.spec.gpu = d->b.job.gpu, trial.spec.cluster = d->b.job.cluster, trial.spec.calib = d->b.job.calib;
-    predict_trial(&trial, add(d, "gpu", d->a.job.gpu->name, d->b.job.gpu->name));
+    predict_trial(&trial, &d->trial, add(d, "gpu", d->a.job.gpu->name, d->b.job.gpu->name));
   }
   if (strcmp(d->a.framework->name, d->b.framework->name) != 0) {
     trial = trial_of(&d->a);
     trial.framework = d->b.framework;
-    predict_trial(&trial, add(d, "framework", d->a.framework->name, d->b.framework->name));
+    predict_trial(&trial, &d->trial, add(d, "framework", d->a.framework->name, d->b.framework->name));
   }
 }
 

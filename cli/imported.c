@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/setup.h"
 #include "interop/import.h"
+#include "report/text.h"
 
 int spp_imported_warnings(const struct spp_cli *cli, struct spp_advice *advice, int max) {
   int count = 0, more = 0;
@@ -82,12 +84,18 @@ static void list_passed(const struct spp_imported *in, struct spp_str *out) {
 
 void spp_imported_text(const struct spp_cli *cli, struct spp_str *out) {
   const struct spp_imported *in = cli->imported;
+  const struct spp_text_style style = spp_setup_style(cli);
   int assumed = 0, passed = counted(in, SPP_IMPORT_PASSED), unknown = counted(in, SPP_IMPORT_UNKNOWN);
+  struct spp_str line;
   for (int i = 0; i < in->setting_count; i++)
     assumed += in->settings[i].assumed;
-  spp_str_addf(
-      out, "read       %s as %s: %d settings, %d of them %s's defaults; %d flags passed over, %d unknown\n",
-      in->file, in->format->display, in->setting_count, assumed, in->format->display, passed, unknown);
+  spp_str_init(&line);
+  spp_str_addf(&line, "%s as %s: %d settings, %d of them %s's defaults; %d %s passed over, %d unknown",
+               in->file, in->format->display, in->setting_count, assumed, in->format->display, passed,
+               passed == 1 ? "flag" : "flags", unknown);
+  spp_text_line(&style, "read", SPP_TONE_PLAIN, spp_str_text(&line), out);
+  if (line.failed) out->failed = true;
+  spp_str_free(&line);
   if (!cli->args.verbose) return;
   list_settings(in, out);
   list_passed(in, out);

@@ -9,22 +9,21 @@
 
 #include "base/num.h"
 
-enum { ALIGNMENT = 64, OWN_PAGES_BYTES = 64 << 10 };
+/* x86-64 has pages of this size; larger ones only make the count of pages too small. */
+enum { ALIGNMENT = 64, PAGE_BYTES = 4096 };
 
 /* Stands in the 64 bytes before the data. */
 struct spp_heap_block {
   struct spp_heap_block *next, *previous;
   int64_t bytes;
+  int64_t taken; /* of the system or malloc, with this header */
   int row;
+  bool own_pages;
 };
 _Static_assert(sizeof(struct spp_heap_block) <= ALIGNMENT, "the header fits before the data");
 
 static struct spp_heap_block *block_of(void *data) {
   return (struct spp_heap_block *)(void *)((char *)data - ALIGNMENT);
-}
-
-static int64_t whole_bytes(int64_t bytes) {
-  return spp_round_up(bytes, ALIGNMENT) + ALIGNMENT;
 }
 
 static void count_total(struct spp_heap_total *total, int64_t bytes) {
@@ -34,20 +33,33 @@ static void count_total(struct spp_heap_total *total, int64_t bytes) {
     continue;
 }
 
-static bool has_own_pages(const struct spp_heap *heap, int64_t whole) {
-  return heap->total && whole >= OWN_PAGES_BYTES;
+static int64_t whole_bytes(int64_t bytes) {
+  return spp_round_up(bytes, ALIGNMENT) + ALIGNMENT;
 }
 
-static struct spp_heap_block *take(const struct spp_heap *heap, int64_t whole) {
-  if (!has_own_pages(heap, whole)) return aligned_alloc(ALIGNMENT, (size_t)whole);
-  void *pages = mmap(NULL, (size_t)whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return pages == MAP_FAILED ? NULL : pages;
+/* New pages, where the system's count is held against ours: what malloc hands out may be there already, from
+ * runs before. NULL where they are not wanted, or the system has no room for one mapping more. */
+static struct spp_heap_block *take_pages(const struct spp_heap *heap, int64_t bytes) {
+  int64_t taken = spp_round_up(whole_bytes(bytes), PAGE_BYTES);
+  if (!heap->total || whole_bytes(bytes) < PAGE_BYTES) return NULL;
+  struct spp_heap_block *block =
+      mmap(NULL, (size_t)taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) return NULL;
+  *block = (struct spp_heap_block){.bytes = bytes, .taken = taken, .own_pages = true};
+  return block;
 }
 
-static void give_back(const struct spp_heap *heap, struct spp_heap_block *block) {
-  int64_t whole = whole_bytes(block->bytes);
-  if (has_own_pages(heap, whole))
-    munmap(block, (size_t)whole);
+static struct spp_heap_block *take(const struct spp_heap *heap, int64_t bytes) {
+  int64_t taken = whole_bytes(bytes);
+  struct spp_heap_block *block = take_pages(heap, bytes);
+  if (block || !(block = aligned_alloc(ALIGNMENT, (size_t)taken))) return block;
+  *block = (struct spp_heap_block){.bytes = bytes, .taken = taken};
+  return block;
+}
+
+static void give_back(struct spp_heap_block *block) {
+  if (block->own_pages)
+    munmap(block, (size_t)block->taken);
   else
     free(block);
 }
@@ -59,8 +71,8 @@ void spp_heap_init(struct spp_heap *heap) {
 void spp_heap_close(struct spp_heap *heap) {
   while (heap->blocks) {
     struct spp_heap_block *next = heap->blocks->next;
-    count_total(heap->total, -whole_bytes(heap->blocks->bytes));
-    give_back(heap, heap->blocks);
+    count_total(heap->total, -heap->blocks->taken);
+    give_back(heap->blocks);
     heap->blocks = next;
   }
 }
@@ -97,14 +109,14 @@ enum spp_status spp_heap_bytes(struct spp_heap *heap, enum spp_part part, const 
   int row = row_of(heap, part, name);
   if (row < 0) return names_used_up(diag);
   if (bytes < 0 || bytes > INT64_MAX / 2) return spp_diag_oom(diag);
-  int64_t whole = whole_bytes(bytes);
-  struct spp_heap_block *block = take(heap, whole);
+  struct spp_heap_block *block = take(heap, bytes);
   if (!block) return spp_diag_oom(diag);
-  *block = (struct spp_heap_block){.next = heap->blocks, .bytes = bytes, .row = row};
+  block->next = heap->blocks;
+  block->row = row;
   if (block->next) block->next->previous = block;
   heap->blocks = block;
   heap->rows[row].bytes += bytes;
-  count_total(heap->total, whole);
+  count_total(heap->total, block->taken);
   if (counts(heap, row)) {
     heap->bytes += bytes;
     note_growth(heap);
@@ -132,8 +144,8 @@ void spp_heap_free(struct spp_heap *heap, void *data) {
   if (block->next) block->next->previous = block->previous;
   if (counts(heap, block->row)) heap->bytes -= block->bytes;
   heap->rows[block->row].bytes -= block->bytes;
-  count_total(heap->total, -whole_bytes(block->bytes));
-  give_back(heap, block);
+  count_total(heap->total, -block->taken);
+  give_back(block);
 }
 
 enum spp_status spp_heap_rename(struct spp_heap *heap, void *data, enum spp_part part, const char *name,

@@ -17,9 +17,9 @@ struct spp_heap_row {
   int64_t at_peak_bytes; /* alive when the heap held most */
 };
 
-/* What all heaps of a process hold together, with communicators and workspaces: for several threads. Larger
- * blocks of such heaps are pages of their own, new ones each time, so that the operating system's count can
- * be held against this one; slower. */
+/* What all heaps of a process hold together, with communicators and workspaces: for several threads. Blocks
+ * of a page and more of such heaps are pages of their own, new ones each time and counted whole, so that the
+ * operating system's count can be held against this one; slower. */
 struct spp_heap_total {
   _Atomic int64_t bytes, peak_bytes;
 };

@@ -8,7 +8,9 @@
 #include "interop/reading.h"
 
 /* megatron-core 0.16.1 megatron/core: fields of its configurations; ms-swift 3.9.0 swift/megatron/argument,
- * which names the arguments of megatron/training as they are */
+ * which names the arguments of megatron/training as they are. megatron/training itself is not on PyPI: some
+ * sixty of its own names (logging, checkpoints, data) are recalled. A name too many only passes a flag over
+ * in silence. */
 const char *const spp_known_megatron[] = {
     "account_for_embedding_in_pipeline_split account_for_loss_in_pipeline_split activation_func",
     "activation_func_clamp_value activation_func_fp8_input_store adam_beta1 adam_beta2 adam_eps",

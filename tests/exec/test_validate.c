@@ -93,6 +93,27 @@ static void the_system_may_count_a_little_more_for_each_rank(void **state) {
   expect_true(result.memory.ok);
 }
 
+/* 80 layers of tensors of some pages each, which malloc would take from what the runs before left with it. */
+static void small_tensors_are_resident_as_counted(void **state) {
+  static const char model[] =
+      "{\"model_type\":\"llama\",\"hidden_size\":120,\"intermediate_size\":60,\"num_hidden_layers\":80,"
+      "\"num_attention_heads\":12,\"num_key_value_heads\":4,\"head_dim\":16,\"vocab_size\":100,"
+      "\"tie_word_embeddings\":false}";
+  static struct spp_validate_result result;
+  struct spp_suite_case c;
+  (void)state;
+  assert_true(spp_suite_get(SPP_SUITE_QUICK, 0, &c));
+  c.model = model;
+  c.layout = spp_layout_plain();
+  c.layout.micro_batch = 3;
+  c.seq_tokens = 17;
+  for (int i = 0; i < 2; i++) {
+    run_on(&spp_backend_self, &c, 1, &result);
+    expect_true(result.memory.predicted_bytes > INT64_C(64) << 20);
+    expect_true(result.memory.ok);
+  }
+}
+
 /* Command-R's block on a stream wider than its MLP: 120 elements, 96. */
 static void a_shared_norm_stays_beside_the_gradient_of_a_narrow_mlp(void **state) {
   static const char model[] =
@@ -190,6 +211,7 @@ int main(void) {
       cmocka_unit_test(layouts_train_like_one_rank_and_use_what_is_predicted),
       cmocka_unit_test(runs_give_the_same_bits_again),
       cmocka_unit_test(the_system_may_count_a_little_more_for_each_rank),
+      cmocka_unit_test(small_tensors_are_resident_as_counted),
       cmocka_unit_test(a_shared_norm_stays_beside_the_gradient_of_a_narrow_mlp),
       cmocka_unit_test(suites_grow),
       cmocka_unit_test(what_the_engine_lacks_is_refused),

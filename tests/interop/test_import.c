@@ -147,103 +147,101 @@ static void ms_swift_flags_mean_what_its_source_says(void **state) {
 }
 
 /* Each format by its own names and defaults; the source of each is in its file in interop/. */
+static const struct {
+  const char *name, *text, *format, *settings;
+} flag_rows[] = {
+    {"f.sh",
+     "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+     "--ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 "
+     "--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B --seq-length 8192 "
+     "--micro-batch-size 1 --global-batch-size 128 --bf16 --tensor-model-parallel-size 4 "
+     "--sequence-parallel "
+     "--pipeline-model-parallel-size 2 --context-parallel-size 2 --use-distributed-optimizer "
+     "--recompute-activations --num-layers-per-virtual-pipeline-stage 4",
+     "megatron-lm",
+     "model=llama3.1-8b seq=8192 gpus=16 tp=4 pp=2 sp=2 vpp=4 megatron-sp=1 zero=1 recompute=selective "
+     "dtype=bf16 global-batch=128 micro-batch=1"}, /* 32 layers / (2 stages x 4 a chunk) = 4 chunks */
+    /* of the models with these sizes, the one with this vocabulary */
+    {"f.sh",
+     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size "
+     "14336 "
+     "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --vocab-size 128256 "
+     "--seq-length 8192",
+     "megatron-lm", "model=llama3-8b seq=8192 gpus=8"},
+    {"f.sh",
+     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size "
+     "14336 "
+     "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --vocab-size 92544",
+     "megatron-lm", "model=internlm2-7b gpus=8"},
+    {"f.sh", "A=(--tensor-model-parallel-size 2)\ntorchrun --nproc_per_node 2 pretrain_gpt.py ${A[@]} --fp16",
+     "megatron-lm", "tp=2 megatron-sp=0 dtype=fp16 zero=0 recompute=none gpus=2"},
+    {"f.sh",
+     "torchrun --nproc_per_node 8 pretrain_gpt.py --context-parallel-size 8 --cp-comm-type a2a+p2p "
+     "--hierarchical-context-parallel-sizes 2 4 --recompute-granularity full --recompute-method uniform "
+     "--recompute-num-layers 2 --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params",
+     "megatron-lm", "ulysses=2 ring=4 sp-kind=hybrid recompute=full recompute-unit=2 zero=3"},
+    {"f.sh",
+     "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen3-30B-A3B --expert_model_parallel_size 8 --max_length "
+     "8192",
+     "megatron-swift",
+     "model=qwen3-30b-a3b ep=8 seq=8192 gpus=8 global-batch=16 micro-batch=1 recompute=selective zero=1 "
+     "method=full attention=fa2"},
+    {"f.sh",
+     "megatron sft --model x --tuner_type lora --target_modules all-linear --recompute_granularity full "
+     "--recompute_method uniform --recompute_num_layers 1",
+     "megatron-swift", "method=lora lora-rank=8 recompute=full"},
+    {"f.json",
+     "{\"train_micro_batch_size_per_gpu\":2,\"gradient_accumulation_steps\":4,\"bf16\":{\"enabled\":true},"
+     "\"zero_optimization\":{\"stage\":3,\"reduce_bucket_size\":5e8,\"offload_optimizer\":{\"device\":"
+     "\"cpu\"},"
+     "\"offload_param\":{\"device\":\"cpu\"}}}",
+     "deepspeed", "micro-batch=2 dtype=bf16 zero=3 offload=optimizer+params bucket-elements=500000000"},
+    {"f.sh",
+     "deepspeed --num_gpus 4 train.py --model_name_or_path Qwen/Qwen2.5-7B --deepspeed ds.json --bf16 true "
+     "--per_device_train_batch_size 2 --gradient_accumulation_steps 3",
+     "deepspeed", "model=qwen2.5-7b gpus=4 micro-batch=2 global-batch=24 dtype=bf16 framework=hf-deepspeed"},
+    {"f.sh",
+     "CUDA_VISIBLE_DEVICES=0,1 llamafactory-cli train --stage dpo --model_name_or_path Qwen/Qwen2.5-7B "
+     "--finetuning_type lora --quantization_bit 4 --lora_target q_proj,v_proj --flash_attn fa2",
+     "llama-factory",
+     "mode=dpo method=qlora lora-targets=q,v attention=fa2 gpus=2 micro-batch=8 global-batch=16"},
+    {"f.toml",
+     "[model]\nname = \"llama3\"\nflavor = \"8B\" # the size\n[training]\nseq_len = 8192\nlocal_batch_size "
+     "= 1\n"
+     "[parallelism]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 2\ncontext_parallel_degree "
+     "= 4\n"
+     "[activation_checkpoint]\nmode = \"full\"\n",
+     "torchtitan", "model=llama3-8b seq=8192 micro-batch=1 tp=2 sp=4 recompute=full zero=3"},
+    {"f.sh",
+     "torchrun --nproc_per_node=8 -m torchtitan.train --training.seq_len 4096 "
+     "--parallelism.pipeline_parallel_degree=2 --parallelism.pipeline_parallel_schedule Interleaved1F1B "
+     "--activation_checkpoint.mode none",
+     "torchtitan", "gpus=8 seq=4096 pp=2 schedule=interleaved recompute=none"},
+    {"f.sh",
+     "torchrun --standalone --nnodes=1 --nproc_per_node=8 -m verl.trainer.sft_trainer "
+     "model.path=Qwen/Qwen2.5-7B data.max_length=4096 data.micro_batch_size_per_gpu=2 "
+     "data.train_batch_size=64 "
+     "engine.ulysses_sequence_parallel_size=2 model.enable_gradient_checkpointing=True",
+     "verl", "model=qwen2.5-7b gpus=8 seq=4096 micro-batch=2 global-batch=64 sp=2 recompute=full mode=train"},
+    {"f.sh",
+     "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 "
+     "data.max_response_length=1024 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B trainer.n_gpus_per_node=8 "
+     "trainer.nnodes=2 data.train_batch_size=256 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 "
+     "actor_rollout_ref.rollout.n=5",
+     "verl", "mode=grpo seq=1536 gpus=16 completions=5 global-batch=256 micro-batch=4"},
+    {"f.sh",
+     "accelerate launch --num_processes 8 --use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false "
+     "my.py "
+     "--model_name_or_path Qwen/Qwen2.5-7B --gradient_checkpointing --bf16",
+     "accelerate", "gpus=8 zero=2 recompute=full dtype=bf16 micro-batch=8"},
+};
+
 static void flags_of_every_format_mean_what_its_source_says(void **state) {
-  static const struct {
-    const char *name, *text, *format, *settings;
-  } rows[] = {
-      {"f.sh",
-       "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
-       "--ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 "
-       "--tokenizer-type HuggingFaceTokenizer --tokenizer-model meta-llama/Llama-3.1-8B --seq-length 8192 "
-       "--micro-batch-size 1 --global-batch-size 128 --bf16 --tensor-model-parallel-size 4 "
-       "--sequence-parallel "
-       "--pipeline-model-parallel-size 2 --context-parallel-size 2 --use-distributed-optimizer "
-       "--recompute-activations --num-layers-per-virtual-pipeline-stage 4",
-       "megatron-lm",
-       "model=llama3.1-8b seq=8192 gpus=16 tp=4 pp=2 sp=2 vpp=4 megatron-sp=1 zero=1 recompute=selective "
-       "dtype=bf16 global-batch=128 micro-batch=1"}, /* 32 layers / (2 stages x 4 a chunk) = 4 chunks */
-      /* of the models with these sizes, the one with this vocabulary */
-      {"f.sh",
-       "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size "
-       "14336 "
-       "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --vocab-size 128256 "
-       "--seq-length 8192",
-       "megatron-lm", "model=llama3-8b seq=8192 gpus=8"},
-      {"f.sh",
-       "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size "
-       "14336 "
-       "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --vocab-size 92544",
-       "megatron-lm", "model=internlm2-7b gpus=8"},
-      {"f.sh",
-       "A=(--tensor-model-parallel-size 2)\ntorchrun --nproc_per_node 2 pretrain_gpt.py ${A[@]} --fp16",
-       "megatron-lm", "tp=2 megatron-sp=0 dtype=fp16 zero=0 recompute=none gpus=2"},
-      {"f.sh",
-       "torchrun --nproc_per_node 8 pretrain_gpt.py --context-parallel-size 8 --cp-comm-type a2a+p2p "
-       "--hierarchical-context-parallel-sizes 2 4 --recompute-granularity full --recompute-method uniform "
-       "--recompute-num-layers 2 --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params",
-       "megatron-lm", "ulysses=2 ring=4 sp-kind=hybrid recompute=full recompute-unit=2 zero=3"},
-      {"f.sh",
-       "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen3-30B-A3B --expert_model_parallel_size 8 --max_length "
-       "8192",
-       "megatron-swift",
-       "model=qwen3-30b-a3b ep=8 seq=8192 gpus=8 global-batch=16 micro-batch=1 recompute=selective zero=1 "
-       "method=full attention=fa2"},
-      {"f.sh",
-       "megatron sft --model x --tuner_type lora --target_modules all-linear --recompute_granularity full "
-       "--recompute_method uniform --recompute_num_layers 1",
-       "megatron-swift", "method=lora lora-rank=8 recompute=full"},
-      {"f.json",
-       "{\"train_micro_batch_size_per_gpu\":2,\"gradient_accumulation_steps\":4,\"bf16\":{\"enabled\":true},"
-       "\"zero_optimization\":{\"stage\":3,\"reduce_bucket_size\":5e8,\"offload_optimizer\":{\"device\":"
-       "\"cpu\"},"
-       "\"offload_param\":{\"device\":\"cpu\"}}}",
-       "deepspeed", "micro-batch=2 dtype=bf16 zero=3 offload=optimizer+params bucket-elements=500000000"},
-      {"f.sh",
-       "deepspeed --num_gpus 4 train.py --model_name_or_path Qwen/Qwen2.5-7B --deepspeed ds.json --bf16 true "
-       "--per_device_train_batch_size 2 --gradient_accumulation_steps 3",
-       "deepspeed",
-       "model=qwen2.5-7b gpus=4 micro-batch=2 global-batch=24 dtype=bf16 framework=hf-deepspeed"},
-      {"f.sh",
-       "CUDA_VISIBLE_DEVICES=0,1 llamafactory-cli train --stage dpo --model_name_or_path Qwen/Qwen2.5-7B "
-       "--finetuning_type lora --quantization_bit 4 --lora_target q_proj,v_proj --flash_attn fa2",
-       "llama-factory",
-       "mode=dpo method=qlora lora-targets=q,v attention=fa2 gpus=2 micro-batch=8 global-batch=16"},
-      {"f.toml",
-       "[model]\nname = \"llama3\"\nflavor = \"8B\" # the size\n[training]\nseq_len = 8192\nlocal_batch_size "
-       "= 1\n"
-       "[parallelism]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 2\ncontext_parallel_degree "
-       "= 4\n"
-       "[activation_checkpoint]\nmode = \"full\"\n",
-       "torchtitan", "model=llama3-8b seq=8192 micro-batch=1 tp=2 sp=4 recompute=full zero=3"},
-      {"f.sh",
-       "torchrun --nproc_per_node=8 -m torchtitan.train --training.seq_len 4096 "
-       "--parallelism.pipeline_parallel_degree=2 --parallelism.pipeline_parallel_schedule Interleaved1F1B "
-       "--activation_checkpoint.mode none",
-       "torchtitan", "gpus=8 seq=4096 pp=2 schedule=interleaved recompute=none"},
-      {"f.sh",
-       "torchrun --standalone --nnodes=1 --nproc_per_node=8 -m verl.trainer.sft_trainer "
-       "model.path=Qwen/Qwen2.5-7B data.max_length=4096 data.micro_batch_size_per_gpu=2 "
-       "data.train_batch_size=64 "
-       "engine.ulysses_sequence_parallel_size=2 model.enable_gradient_checkpointing=True",
-       "verl",
-       "model=qwen2.5-7b gpus=8 seq=4096 micro-batch=2 global-batch=64 sp=2 recompute=full mode=train"},
-      {"f.sh",
-       "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 "
-       "data.max_response_length=1024 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B trainer.n_gpus_per_node=8 "
-       "trainer.nnodes=2 data.train_batch_size=256 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 "
-       "actor_rollout_ref.rollout.n=5",
-       "verl", "mode=grpo seq=1536 gpus=16 completions=5 global-batch=256 micro-batch=4"},
-      {"f.sh",
-       "accelerate launch --num_processes 8 --use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false "
-       "my.py "
-       "--model_name_or_path Qwen/Qwen2.5-7B --gradient_checkpointing --bf16",
-       "accelerate", "gpus=8 zero=2 recompute=full dtype=bf16 micro-batch=8"},
-  };
   (void)state;
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    const struct spp_imported *in = import_text(rows[i].text, rows[i].name);
-    expect_str(in->format->name, rows[i].format);
-    expect_settings(in, rows[i].settings);
+  for (size_t i = 0; i < sizeof flag_rows / sizeof flag_rows[0]; i++) {
+    const struct spp_imported *in = import_text(flag_rows[i].text, flag_rows[i].name);
+    expect_str(in->format->name, flag_rows[i].format);
+    expect_settings(in, flag_rows[i].settings);
     for (int m = 0; m < in->message_count; m++)
       if (in->messages[m].said == SPP_IMPORT_UNKNOWN)
         expect_fail_at(__FILE__, __LINE__, "unknown: %s", in->messages[m].text);

@@ -94,11 +94,14 @@ wait_for "ended with 130"
 
 # The modes of the terminal and its screen are those before the program began.
 terminal_is_as_before() {
-  [ "$(tm display-message -p '#{alternate_on}#{mouse_any_flag}#{cursor_flag}')" = 001 ] ||
-    fail "$1: alternate screen, mouse, cursor are $(tm display-message -p '#{alternate_on}#{mouse_any_flag}#{cursor_flag}')"
+  local end=$((SECONDS + 20)) modes
+  until modes=$(tm display-message -p '#{alternate_on}#{mouse_any_flag}#{cursor_flag}') && [ "$modes" = 001 ]; do
+    [ $SECONDS -lt $end ] || fail "$1: alternate screen, mouse, cursor are $modes"
+    read -rt 0.05 <> <(:) || true
+  done
   rm -f "$work/after"
   tm send-keys "stty -g >$work/noted; mv $work/noted $work/after" Enter
-  local end=$((SECONDS + 20))
+  end=$((SECONDS + 20))
   until [ -s "$work/after" ]; do
     [ $SECONDS -lt $end ] || fail "$1: the shell does not answer"
     read -rt 0.05 <> <(:) || true
