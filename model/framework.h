@@ -51,6 +51,7 @@ enum spp_loss_path {
   SPP_LOSS_CHUNKED_HEAD_EAGER, /* the same, its cross entropy not compiled */
   SPP_LOSS_VOCAB_COMPILED, /* Megatron's fused cross entropy: vocab-parallel, its steps compiled */
   SPP_LOSS_CHUNKS_16BIT, /* torchtune: a list of 16-bit chunks of logits, compiled cross entropy chunk by chunk */
+  SPP_LOSS_XENTROPY,     /* flash-attn: one kernel over 16-bit logits, their gradient in a matrix of its own */
   SPP_LOSS_PATH_COUNT
 };
 enum spp_loss_choice { SPP_LOSS_CHOICE_FULL, SPP_LOSS_CHOICE_CHUNKED, SPP_LOSS_CHOICE_FUSED, SPP_LOSS_CHOICE_VOCAB, SPP_LOSS_CHOICE_COUNT };
@@ -207,6 +208,7 @@ struct spp_framework {
   bool loss_gathers_sequence; /* logits of the whole sequence on every rank (RL log-probs in some frameworks) */
   bool keeps_logits_reference; /* outputs.logits stays alive through backward */
   bool keeps_logits_in_step;   /* and until the next forward returns: the training loop holds the outputs */
+  int logit_metrics; /* cross entropies that the training loop computes from them after backward, without gradient */
   int64_t vocab_multiple;      /* vocabulary padded to a multiple of this x tp; 1 = not padded */
   double lora_dropout_default;
   bool lora_fp32_adapters; /* unless a DeepSpeed engine (zero > 0 there) casts the whole module to 16 bit */

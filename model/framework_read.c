@@ -123,6 +123,7 @@ static const struct field fields[] = {
     BOOL(loss_gathers_sequence),
     BOOL(keeps_logits_reference),
     {"keeps_logits_in_step", KIND_BOOL, AT(keeps_logits_in_step), 0, true},
+    {"logit_metrics", KIND_INT, AT(logit_metrics), 0, true},
     I64(vocab_multiple),
     REAL(lora_dropout_default),
     BOOL(lora_fp32_adapters),

@@ -36,6 +36,9 @@ static const struct spp_tensor chunk_block = {"block of the last chunk's logits"
 static const struct spp_tensor head_sum =
     TENSOR("gradient of the head over chunks", "whole, reduced with the last chunk");
 static const struct spp_tensor hidden_chunks = TENSOR("hidden states in chunks", "contiguous copies");
+static const struct spp_tensor metric_copy = TENSOR("logits of a metric, fp32", "copy that autocast makes");
+static const struct spp_tensor metric_softmax =
+    TENSOR("log-softmax of a metric", "cross entropy, no gradient");
 static const struct spp_tensor chunk_work =
     TENSOR("loss temporaries of one chunk", "log-softmax and its gradients");
 
@@ -72,7 +75,9 @@ struct loss_row {
  * modules/loss/ce_chunked_output_loss.py, recipes (the list is deleted before backward): compiled chunks keep
  * their 16-bit logits; autograd runs later nodes first, so that all chunks have their gradients, in place of
  * the logits, before the first product of the head, whose gradient is summed over chunks (torch
- * csrc/autograd/engine.cpp, input_buffer.cpp accumulate). A freed block stays with the allocator, and the
+ * csrc/autograd/engine.cpp, input_buffer.cpp accumulate); XENTROPY Dao-AILab/flash-attention 1.0.9
+ * flash_attn/losses/cross_entropy.py SoftmaxCrossEntropyLossFn, csrc/xentropy: the kernel reads and saves the
+ * 16-bit logits, inplace_backward is off by default. A freed block stays with the allocator, and the
  * 16-bit logits' block is too small for any fp32 one: it counts as reserved. Resident-set peaks of the first
  * two were measured on a CPU: 12.00 and 6.01 bytes per logit. */
 static const struct loss_row rows[] = {
@@ -129,6 +134,9 @@ static const struct loss_row rows[] = {
     {SPP_LOSS_CHUNKED_HEAD_EAGER, &chunk_block, ACT, CHUNK_VOCAB, 1, ALWAYS},
     {SPP_LOSS_CHUNKED_HEAD_EAGER, &head_sum, FP32, VOCAB_HIDDEN, 1, HEAD_SHARDED},
     {SPP_LOSS_IN_PLACE, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_XENTROPY, &logits16, ACT, TOKENS_VOCAB, 1, NOT_REFERENCED},
+    {SPP_LOSS_XENTROPY, &logits_reference, ACT, TOKENS_VOCAB, 1, REFERENCED},
+    {SPP_LOSS_XENTROPY, &logits_gradient, ACT, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_CHUNKS_16BIT, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_CHUNKS_16BIT, &chunk_logits, ACT, CHUNK_VOCAB, 1, HEAD_FROZEN},
     {SPP_LOSS_CHUNKS_16BIT, &head_gradient, ACT, VOCAB_HIDDEN, 1, HEAD_TRAINED},
@@ -187,6 +195,7 @@ struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct sp
   v.head_trained = !spp_job_has_adapters(job) || job->train_embeddings;
   v.keeps_reference = job->framework->keeps_logits_reference;
   v.keeps_in_step = v.keeps_reference && job->framework->keeps_logits_in_step;
+  v.metrics = job->framework->logit_metrics > 0;
   v.splits_segments = job->framework->splits_segments && !job->packing;
   v.frees_at_once = job->framework->sharding == SPP_SHARDING_UNITS;
   v.gathers_input = g->stream_tokens < g->tokens;
@@ -215,13 +224,22 @@ static void add_head(const struct spp_loss_view *v, struct spp_memory_sum *sum) 
     spp_memory_add(sum, &head_temporary, live, v->act, v->vocab, v->hidden, 1);
 }
 
+/* torch's cross entropy under autocast: an fp32 copy and its log-softmax, once for each metric. The step's
+ * own temporaries do not exist yet: an optimizer that goes tensor by tensor has small ones. */
+static void add_metrics(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
+  if (!v->metrics || !has_logits(v->path)) return;
+  spp_memory_add(sum, &metric_copy, SPP_LIVE(SPP_MOMENT_STEP), SPP_DTYPE_FP32, v->tokens, v->vocab, 1);
+  spp_memory_add(sum, &metric_softmax, SPP_LIVE(SPP_MOMENT_STEP), SPP_DTYPE_FP32, v->tokens, v->vocab, 1);
+}
+
 static int64_t fp32_logits(const struct spp_loss_view *v) {
   return spp_sat_mul(spp_sat_mul(v->tokens, v->vocab), spp_dtype_bytes(SPP_DTYPE_FP32));
 }
 
 /* The largest tensor of a loss over whole logits. */
 static int64_t largest_block(const struct spp_loss_view *v) {
-  bool narrow = v->path == SPP_LOSS_SP_16BIT || v->path == SPP_LOSS_SP_CHUNKED;
+  bool narrow =
+      v->path == SPP_LOSS_SP_16BIT || v->path == SPP_LOSS_SP_CHUNKED || v->path == SPP_LOSS_XENTROPY;
   return narrow ? spp_sat_mul(spp_sat_mul(v->tokens, v->vocab), spp_dtype_bytes(v->act)) : fp32_logits(v);
 }
 
@@ -239,6 +257,7 @@ static void add_split(const struct spp_loss_view *v, struct spp_memory_sum *sum)
 void spp_loss_add(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
   const unsigned away = SPP_LIVE(SPP_MOMENT_STEP) | SPP_LIVE(SPP_MOMENT_FORWARD);
   add_head(v, sum);
+  add_metrics(v, sum);
   add_split(v, sum);
   if (has_logits(v->path)) sum->pass_block_bytes = largest_block(v);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -19,6 +19,7 @@ struct spp_loss_view {
   bool gathers_input;   /* the head reads hidden states that sequence parallelism keeps in shards */
   bool keeps_reference; /* the logits stay referenced through backward */
   bool keeps_in_step;   /* and from there until the next forward returns */
+  bool metrics;         /* cross entropies without gradient are computed from them before the step */
 };
 struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct spp_geometry *g);
 /* Are the vocabulary's shards joined by exchanges of row statistics? */

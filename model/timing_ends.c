@@ -11,7 +11,8 @@ static const struct {
     [SPP_LOSS_SP_16BIT] = {4, 8, false},         /* the same on 16-bit logits */
     [SPP_LOSS_SP_CHUNKED] = {4, 8, false},       /* chunks of 16-bit logits, gradient in place */
     [SPP_LOSS_VOCAB_PARALLEL] = {20, 12, false}, /* fp32 copy, maximum, subtract, exp, sum; scale, cast */
-    [SPP_LOSS_VOCAB_COMPILED] = {22, 18, false}, /* fp32 copy; exp in place; divide; copy, update; scale, cast */
+    [SPP_LOSS_VOCAB_COMPILED] = {22, 18,
+                                 false}, /* fp32 copy; exp in place; divide; copy, update; scale, cast */
     [SPP_LOSS_FUSED_LINEAR] = {8, 0, false,
                                true}, /* one fused kernel per chunk; gradients made in the forward */
     [SPP_LOSS_TILED] = {16, 24, true},
@@ -22,10 +23,13 @@ static const struct {
     [SPP_LOSS_CHUNKED_HEAD_EAGER] = {16, 24, false, true}, /* as hf-full, chunk by chunk */
     [SPP_LOSS_CHUNKS_KEPT] = {16, 24, false},              /* as hf-full, chunk by chunk */
     [SPP_LOSS_CHUNKS_16BIT] = {10, 10, false},             /* as fp32-logits, chunk by chunk */
+    [SPP_LOSS_XENTROPY] = {4, 4, false},                   /* read for maximum and sum; read and written */
     [SPP_LOSS_HF_SHIFTED] = {24, 32, false},               /* hf-full and the shifted copy each way */
     [SPP_LOSS_PARALLEL] = {36, 36, false}, /* upcast, maximum, subtract, exp, sum, subtract; scatter, exp,
                                               add, multiply, cast */
 };
+/* One metric: fp32 copy of 16-bit logits, log-softmax. */
+enum { METRIC_BYTES = 14 };
 enum { EMBEDDING_FORWARD_BYTES = 4, EMBEDDING_BACKWARD_BYTES = 12 };
 
 void spp_embedding_time_count(const struct spp_timing_context *c, struct spp_layer_time *t) {
@@ -50,6 +54,8 @@ void spp_loss_time_count(const struct spp_timing_context *c, struct spp_layer_ti
   if (c->base_trainable) t->wgrad_s = r->wgrad_ratio * spp_gemm_s(r, vocab, h, rows);
   t->backward.gemm_s += t->wgrad_s;
   t->backward.memory_s = spp_memory_s(r, kernel, loss_paths[path].backward_bytes * rows * vocab);
+  double metric_bytes = METRIC_BYTES * (double)c->job->framework->logit_metrics;
+  t->backward.memory_s += spp_memory_s(r, SPP_MEMORY_STREAM, metric_bytes * rows * vocab);
   if (loss_paths[path].recomputed) t->backward.gemm_s += t->forward.gemm_s;
 }
 

@@ -65,6 +65,41 @@ static void older_paths_hold_shifted_copies_and_shards_hold_every_step(void **st
   expect_i64(part_bytes(SPP_LOSS_HF_SHIFTED, false, SPP_PART_ALLOCATOR, loss), 2 * nv);
 }
 
+/* flash-attn 1.0.9 SoftmaxCrossEntropyLossFn: the 16-bit logits are saved, inplace_backward is off. */
+static void a_fused_kernel_saves_the_logits_and_makes_their_gradient_in_16_bit(void **state) {
+  (void)state;
+  const int64_t nv = (int64_t)N * V;
+  const enum spp_moment loss = SPP_MOMENT_LOSS, mlp = SPP_MOMENT_BACKWARD_MLP;
+  expect_i64(part_bytes(SPP_LOSS_XENTROPY, false, SPP_PART_LOGITS, loss), 4 * nv);
+  expect_i64(part_bytes(SPP_LOSS_XENTROPY, true, SPP_PART_LOGITS, loss), 4 * nv);
+  expect_i64(part_bytes(SPP_LOSS_XENTROPY, false, SPP_PART_LOGITS, mlp), 0);
+  expect_i64(part_bytes(SPP_LOSS_XENTROPY, true, SPP_PART_LOGITS, mlp), 2 * nv);
+}
+
+/* mosaicml 0.16.4 _eval_train_metrics: cross entropy under autocast copies the 16-bit logits to fp32 and
+ * takes their log-softmax; 2 + 4 + 4 bytes a logit when layers keep nothing any more. */
+static void metrics_of_the_logits_need_fp32_copies_after_backward(void **state) {
+  (void)state;
+  const int64_t nv = (int64_t)N * V;
+  struct spp_loss_view view = {.path = SPP_LOSS_XENTROPY,
+                               .tokens = N,
+                               .vocab = V,
+                               .hidden = H,
+                               .act = SPP_DTYPE_BF16,
+                               .head_trained = true,
+                               .keeps_reference = true,
+                               .keeps_in_step = true};
+  struct spp_memory_sum sum;
+  memset(&sum, 0, sizeof sum);
+  spp_loss_add(&view, &sum);
+  expect_i64(sum.moment[SPP_PART_LOGITS][SPP_MOMENT_STEP], 2 * nv);
+  view.metrics = true;
+  memset(&sum, 0, sizeof sum);
+  spp_loss_add(&view, &sum);
+  expect_i64(sum.moment[SPP_PART_LOGITS][SPP_MOMENT_STEP], 10 * nv);
+  expect_i64(sum.moment[SPP_PART_LOGITS][SPP_MOMENT_LOSS], 4 * nv);
+}
+
 static void the_head_makes_its_gradient_beside_that_of_the_logits(void **state) {
   (void)state;
   /* 16-bit gradient of the logits, of the hidden states, and a new one of the head */
@@ -171,6 +206,8 @@ static void only_the_last_stage_has_logits(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_path_has_its_bytes_per_logit),
+      cmocka_unit_test(a_fused_kernel_saves_the_logits_and_makes_their_gradient_in_16_bit),
+      cmocka_unit_test(metrics_of_the_logits_need_fp32_copies_after_backward),
       cmocka_unit_test(older_paths_hold_shifted_copies_and_shards_hold_every_step),
       cmocka_unit_test(the_head_makes_its_gradient_beside_that_of_the_logits),
       cmocka_unit_test(chunked_cross_entropy_keeps_the_logits_and_one_chunk),
