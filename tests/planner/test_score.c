@@ -101,6 +101,34 @@ static void words_of_a_record_are_read_whole(void **state) {
   expect_i64(held_out(&corpus, "axr-009")->spec.loss, SPP_LOSS_CHOICE_FULL);
 }
 
+/* Nothing of a hold-out is passed over for want of a reading rule: what is not scored says why. */
+static void hold_outs_are_read_and_mostly_scored(void **state) {
+  (void)state;
+  static const struct {
+    const char *path;
+    int runs, core;
+  } files[] = {{JOBS_CONFIG_DIR "/corpus/holdout.jsonl", 51, 29},
+               {JOBS_CONFIG_DIR "/corpus/holdout3.jsonl", 88, 47}};
+  for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
+    struct spp_corpus corpus = {.arena = &jobs_arena};
+    struct spp_diag diag = {.status = SPP_OK};
+    struct spp_scoreboard board;
+    int core = 0, scored = 0;
+    jobs_need(spp_corpus_read(JOBS_CONFIG_DIR, files[f].path, &corpus, &diag), &diag);
+    jobs_need(spp_score_corpus(&corpus, false, NULL, &jobs_arena, &board, &diag), &diag);
+    expect_i64(corpus.count, files[f].runs);
+    for (int i = 0; i < board.count; i++) {
+      const struct spp_run_score *r = &board.runs[i];
+      core += r->run->core;
+      scored += r->skip == NULL;
+      for (int j = 0; j < i; j++)
+        expect_true(strcmp(r->run->id, board.runs[j].run->id) != 0);
+    }
+    expect_i64(core, files[f].core);
+    expect_true(scored * 10 >= board.count * 9);
+  }
+}
+
 static const char ring_and_stages[] =
     "{\"id\":\"a\",\"group\":\"g\",\"source\":\"huggingface/accelerate\",\"model\":{\"name"
     "\":\"qwen3-4b\"},\"hardware\":{\"gpu\":\"H100 80GB\",\"gpus\":4},\"parallel\":{\"cp\":4"
@@ -209,6 +237,7 @@ int main(void) {
       cmocka_unit_test(serving_records_are_scored_by_the_cache_they_have_room_for),
       cmocka_unit_test(units_and_kinds_are_read_from_the_record),
       cmocka_unit_test(words_of_a_record_are_read_whole),
+      cmocka_unit_test(hold_outs_are_read_and_mostly_scored),
       cmocka_unit_test(looser_words_of_a_record_become_what_its_framework_does),
       cmocka_unit_test(memory_grows_with_the_tokens_of_a_rank_as_measured),
       cmocka_unit_test(equal_tokens_a_rank_take_equal_memory_at_any_degree),
