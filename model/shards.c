@@ -30,8 +30,10 @@ static bool lora_targets_weight(const struct spp_weight *w, unsigned chosen) {
 static void add_lora(struct spp_weight_sums *s, const struct spp_weight *w) {
   if (w->role == SPP_ROLE_EXPERT) {
     s->lora_expert += w->copies * (w->rows + w->cols);
+    s->lora_expert_modules++;
     return;
   }
+  s->lora_modules++;
   s->lora_split += w->split == SPP_SPLIT_OUTPUT ? w->rows : w->split == SPP_SPLIT_INPUT ? w->cols : 0;
   s->lora_replicated += w->split == SPP_SPLIT_OUTPUT  ? w->cols
                         : w->split == SPP_SPLIT_INPUT ? w->rows
@@ -60,6 +62,7 @@ static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, un
   if (w->role == SPP_ROLE_EXPERT) {
     s->expert += elements;
     s->quantised_expert += quantised ? elements : 0;
+    s->quantised_expert_modules += quantised;
   } else {
     s->split += w->split == SPP_SPLIT_NONE ? 0 : elements;
     s->replicated += w->split == SPP_SPLIT_NONE ? elements : 0;
@@ -68,8 +71,20 @@ static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, un
     s->latent_weights += makes_latents(w) ? 1 : 0;
     s->head_norm += strcmp(w->name, "q_norm") == 0 || strcmp(w->name, "k_norm") == 0 ? elements : 0;
     s->quantised += quantised ? elements : 0;
+    s->quantised_modules += quantised;
   }
   if (lora_targets && lora_targets_weight(w, lora_targets)) add_lora(s, w);
+}
+
+/* Adapted linears of a layer that run as one with the one before: q, k, v; gate, up. */
+static int64_t joined(const struct spp_layer_kind *kind, unsigned lora_targets) {
+  int64_t count = 0;
+  for (int i = 1; i < kind->weight_count; i++) {
+    const struct spp_weight *w = &kind->weights[i];
+    count += w->role != SPP_ROLE_EXPERT && spp_weights_join(w - 1, w) &&
+             lora_targets_weight(w, lora_targets) && lora_targets_weight(w - 1, lora_targets);
+  }
+  return count;
 }
 
 static struct spp_weight_sums *outer_place(struct spp_model_sums *sums, enum spp_weight_role role) {
@@ -82,9 +97,12 @@ static struct spp_weight_sums *outer_place(struct spp_model_sums *sums, enum spp
 
 void spp_model_sums_count(const struct spp_arch *arch, unsigned lora_targets, struct spp_model_sums *sums) {
   memset(sums, 0, sizeof *sums);
-  for (int k = 0; k < arch->kind_count; k++)
+  for (int k = 0; k < arch->kind_count; k++) {
     for (int i = 0; i < arch->kinds[k].weight_count; i++)
       add_weight(&sums->kinds[k], &arch->kinds[k].weights[i], lora_targets);
+    sums->kinds[k].lora_joined =
+        sums->kinds[k].lora_modules - (lora_targets ? joined(&arch->kinds[k], lora_targets) : 0);
+  }
   for (int i = 0; i < arch->outer_weight_count; i++) {
     const struct spp_weight *w = &arch->outer_weights[i];
     if (w->role == SPP_ROLE_MTP) continue;

@@ -12,8 +12,8 @@ struct spp_weight_sums {
                          outputs */
   int64_t norm; /* the part of `replicated` that Megatron sequence parallelism all-reduces over tp: norms,
                    router, gate of the shared expert */
-  int64_t latent, latent_weights; /* the part of `replicated` that makes the latents of latent attention: elements,
-                                     and how many weights; all-reduced likewise, one by one */
+  int64_t latent, latent_weights; /* the part of `replicated` that makes the latents of latent attention:
+                                     elements, and how many weights; all-reduced likewise, one by one */
   int64_t head_norm; /* the part of `replicated` that sees the heads of one rank only: norms of q and k */
   int64_t expert;    /* elements divided by ep and etp */
   int64_t
@@ -21,6 +21,9 @@ struct spp_weight_sums {
   int64_t quantised_expert;
   /* LoRA: trainable elements per unit of rank over the chosen targets */
   int64_t lora_split, lora_replicated, lora_expert;
+  /* linears: adapted ones (each of an expert's counted once, whatever the experts), the same where those that
+   * share their input and cut run as one, and those that QLoRA stores in 4 bits, experts' likewise */
+  int64_t lora_modules, lora_joined, quantised_modules, lora_expert_modules, quantised_expert_modules;
 };
 /* sums[k] for layer kind k; the outer weights apart, because their place in the pipeline differs. */
 struct spp_model_sums {
@@ -29,6 +32,13 @@ struct spp_model_sums {
 };
 /* lora_targets: SPP_LORA_* bits of model/job.h or SPP_LORA_ALL_LINEAR; 0 = no adapters. */
 void spp_model_sums_count(const struct spp_arch *arch, unsigned lora_targets, struct spp_model_sums *sums);
+
+/* Matrices that share their input and their cut run as one product under fused kernels (q, k, v; gate, up).
+ */
+static inline bool spp_weights_join(const struct spp_weight *a, const struct spp_weight *b) {
+  return b->linear && a->role == b->role && a->cols == b->cols && a->split == b->split &&
+         a->split == SPP_SPLIT_OUTPUT;
+}
 
 /* Elements on one rank. */
 static inline int64_t spp_sums_dense(const struct spp_weight_sums *s, int64_t tp) {

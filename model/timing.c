@@ -40,10 +40,11 @@ static void add_part(const struct spp_timing_context *c, const struct spp_layer_
   spp_pass_add(&stage->pass[SPP_PASS_RECOMPUTE], &t->recompute, count * recomputed);
   spp_pass_add(&stage->pass[SPP_PASS_BACKWARD], &t->backward, count);
   stage->wgrad_s += count * t->wgrad_s;
-  stage->forward_host_s += count * c->forwards * t->host_s;
-  if (c->trains)
-    stage->backward_host_s +=
-        count * t->host_s * (c->layout->recompute == SPP_RECOMPUTE_FULL ? 1 + recomputed : 1);
+  stage->forward_host_s += count * c->forwards * (t->host_s + t->forward_host_s);
+  if (!c->trains) return;
+  stage->backward_host_s += count * t->host_s;
+  if (c->layout->recompute == SPP_RECOMPUTE_FULL)
+    stage->backward_host_s += count * recomputed * (t->host_s + t->forward_host_s);
 }
 
 void spp_model_layers_count(const struct spp_timing_context *c, struct spp_model_time *model) {
@@ -163,8 +164,7 @@ static void share_processors(const struct spp_timing_context *c, struct spp_time
   int64_t here = spp_min64(spp_layout_world(c->layout), c->job->cluster->gpus_per_node);
   double processors = c->job->cluster->processors_per_node, more = (double)here / processors;
   if (processors <= 0 || more <= 1) return;
-  double alone_s = time->step_s,
-         busy_s = alone_s - time->pp_bubble_s;
+  double alone_s = time->step_s, busy_s = alone_s - time->pp_bubble_s;
   double *const parts[] = {&time->compute_s,    &time->attention_s,  &time->sp_exposed_s,
                            &time->tp_exposed_s, &time->pp_exposed_s, &time->dp_exposed_s,
                            &time->ep_exposed_s, &time->optimizer_s,  &time->offload_exposed_s,
@@ -308,11 +308,10 @@ void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout
   spp_stage_busiest(job, layout, geometry, &counted);
   spp_comm_time_count(&c, (double)counted.layers, &comm);
   run_layers(&c, &model, NULL, &counted, &comm, &exposed, &pipeline, &layers);
-  *shape = (struct spp_time_shape){
-      .stage = pipeline.slowest.index,
-      .layers = pipeline.time.layers,
-      .share = pipeline.share,
-      .wgrad_s = pipeline.time.wgrad_s};
+  *shape = (struct spp_time_shape){.stage = pipeline.slowest.index,
+                                   .layers = pipeline.time.layers,
+                                   .share = pipeline.share,
+                                   .wgrad_s = pipeline.time.wgrad_s};
   for (int pass = 0; pass < SPP_PASS_STEP; pass++) {
     shape->compute_s[pass] = pipeline.time.pass[pass].gemm_s + pipeline.time.pass[pass].memory_s;
     shape->attention_s[pass] = pipeline.time.pass[pass].attention_s;

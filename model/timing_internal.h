@@ -32,8 +32,9 @@ struct spp_timing_context spp_timing_context_with(const struct spp_job *job, con
 /* One decoder layer, one micro-batch. backward holds dgrad and wgrad, without recompute. */
 struct spp_layer_time {
   struct spp_pass_time forward, backward, recompute;
-  double wgrad_s; /* part of backward.gemm_s */
-  double host_s;  /* what the host needs to launch one forward */
+  double wgrad_s;        /* part of backward.gemm_s */
+  double host_s;         /* what the host needs to launch one pass, forward or backward */
+  double forward_host_s; /* beyond it, what it needs for a forward alone */
 };
 void spp_layer_time_count(const struct spp_timing_context *c, int kind, struct spp_layer_time *time);
 
@@ -80,7 +81,8 @@ void spp_state_exposure_count(const struct spp_timing_context *c, double forward
 struct spp_model_time {
   struct spp_layer_time kinds[SPP_MAX_LAYER_KINDS], embedding, loss, vision;
 };
-void spp_model_layers_count(const struct spp_timing_context *c, struct spp_model_time *model); /* but the loss */
+void spp_model_layers_count(const struct spp_timing_context *c,
+                            struct spp_model_time *model); /* but the loss */
 void spp_model_time_count(const struct spp_timing_context *c, struct spp_model_time *model);
 
 /* The stages of a pipeline in order; neighbours that hold the same layers are one run. NULL where a list is

@@ -32,7 +32,6 @@ enum {
             NCCL call takes (event, wait, kernel; pytorch/pytorch ProcessGroupNCCL.cpp) */
   RING_LAUNCHES = 9, /* same of one step of a ring, its messages, block and merge: 5 to 6 there, attention's
                         launch and 3 */
-  LORA_MODULES = 7,  /* all-linear: q, k, v, o, gate, up, down */
   ULYSSES_EXCHANGES = 4, /* q, k, v, output */
   LAYER_KERNELS = 55,    /* launches of one eager decoder layer */
   MLA_KERNELS =
@@ -40,19 +39,44 @@ enum {
              (NVIDIA/Megatron-LM megatron/core/transformer/multi_latent_attention.py, counted roughly) */
   MOE_KERNELS = 250, /* NVIDIA/Megatron-LM megatron/core/transformer/moe: router and its losses, permutation,
                         splits and exchanges of the dispatcher, grouped products, combine (counted roughly) */
-  EXPERT_KERNELS =
-      9 /* launches of one expert of a python loop: index, three products, activation, scale, add */
+  EXPERT_LAUNCHES =
+      15, /* host time of one expert of a python loop and pass, in launches: tests/oracle/host.py, 13 to 17 in
+             two runs: where, its copy to the host, index, three products, activation, product, index of the
+             weights, scale, cast, index_add */
+  FP8_EXPERT_KERNELS =
+      3 /* maximum, scale and cast of one expert's rows; launched from C++, where three cost the
+           host about what one costs from Python (assumption). transformer-engine-torch 2.9.0
+           csrc/extensions/cast.cpp multi_tensor_quantize_impl: one kernel for all experts under
+           delayed scaling alone; csrc/quantizer.cpp Float8CurrentScalingQuantizer */
 };
 /* Bytes an adapter moves per element of (in + out), mean of the two sides (huggingface/peft lora/layer.py):
  * in: A reads x; out: B writes, scaling reads and writes, the sum reads two and writes one. Dropout reads,
  * writes and keeps a mask. fp32 adapters under autocast: x to fp32 and back. Backward mirrors them and adds
  * to dx. */
 static const double lora_bytes[2] = {7, 9.5}, lora_dropout_bytes[2] = {2.5, 2}, lora_fp32_bytes[2] = {6, 4};
-/* Bytes a weight costs to unpack: 4 bits read and 16 written (bitsandbytes). GPTQ's kernel runs at a tenth of
- * the bandwidth: the length-independent part of QwenLM/Qwen README's Q-LoRA rows, 12 ps per weight and pass
- * on A100 for 7B, 14B and 72B. */
-static const double dequant_bytes[SPP_QUANT_COUNT] = {
-    [SPP_QUANT_NF4] = 2.5, [SPP_QUANT_NF4_DOUBLE] = 2.5, [SPP_QUANT_GPTQ4] = 20, [SPP_QUANT_INT8] = 3};
+/* Bytes a weight costs to unpack in forward, and again in backward: 4 bits read and 16 written
+ * (bitsandbytes). auto-gptq 0.4.2 qlinear_cuda_old.py unpacks through 32- and 8-bit tensors, operator by
+ * operator: 16.5 bytes, in kernels of one byte an element that broadcast and reach about half the rate of
+ * others; 30 is the length-independent part of QwenLM/Qwen README's Q-LoRA rows, 18 ps a weight on A100 for
+ * 7B, 14B and 72B. Its product keeps the unpacked weight for backward. */
+static const struct {
+  double forward, backward;
+} unpack_bytes[SPP_QUANT_COUNT] = {[SPP_QUANT_NF4] = {2.5, 2.5},
+                                   [SPP_QUANT_NF4_DOUBLE] = {2.5, 2.5},
+                                   [SPP_QUANT_GPTQ4] = {30, 0},
+                                   [SPP_QUANT_INT8] = {3, 3}};
+/* Host time of a quantised linear beyond a plain one's, in launches: of the pass that unpacks the weight, and
+ * of backward. bitsandbytes 0.43.1 autograd/_functions.py MatMul4Bit and functional.py dequantize_4bit: an
+ * autograd function in Python, output, call, transposed view, casts, again in backward; two scales:
+ * dequantize_blockwise, its output, sum. auto-gptq 0.4.2 qlinear_cuda_old.py: shift, cast, mask, sum of the
+ * zeros, shift, cast, mask of the weight, difference, scale, casts and views; autograd keeps the product for
+ * backward. */
+static const struct {
+  double forward, backward;
+} unpack_launches[SPP_QUANT_COUNT] = {[SPP_QUANT_NF4] = {4, 4},
+                                      [SPP_QUANT_NF4_DOUBLE] = {7, 7},
+                                      [SPP_QUANT_GPTQ4] = {18, 0},
+                                      [SPP_QUANT_INT8] = {6, 4}};
 
 static void add_op(const struct spp_timing_context *c, struct spp_layer_time *t, const struct op_bytes *op,
                    enum spp_memory_kernel kind, double elements, double times) {
@@ -62,18 +86,23 @@ static void add_op(const struct spp_timing_context *c, struct spp_layer_time *t,
   t->backward.memory_s += spp_memory_s(&c->rates, kind, op->backward * scale) + launch;
 }
 
+/* FP8: inputs of a product, and gradients of its output, are cast on their way in. */
+static void add_casts(const struct spp_timing_context *c, struct spp_layer_time *t, double input,
+                      double output, double launches) {
+  const struct spp_framework *f = c->job->framework;
+  const struct spp_kernel_rates *r = &c->rates;
+  double each = f->fp8_cast_bytes > 0 ? f->fp8_cast_bytes : FP8_CAST_BYTES, launch = launches * r->launch_s;
+  if (c->job->dtype != SPP_DTYPE_FP8) return;
+  t->forward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, each * input) + launch;
+  t->backward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, each * output) + launch;
+}
+
 static void add_gemm(const struct spp_timing_context *c, struct spp_layer_time *t, double m, double n,
                      double k) {
   const struct spp_kernel_rates *r = &c->rates;
   t->forward.gemm_s += spp_gemm_s(r, m, n, k);
   t->backward.gemm_s += r->dgrad_ratio * spp_gemm_s(r, m, k, n);
-  if (c->job->dtype == SPP_DTYPE_FP8) { /* inputs and output gradients are cast on their way in */
-    const struct spp_framework *f = c->job->framework;
-    double each = f->fp8_cast_bytes > 0 ? f->fp8_cast_bytes : FP8_CAST_BYTES;
-    double weight = f->fp8_casts_weights ? n * k : 0;
-    t->forward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, each * (m * k + weight)) + r->launch_s;
-    t->backward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, each * m * n) + r->launch_s;
-  }
+  add_casts(c, t, m * k + (c->job->framework->fp8_casts_weights ? n * k : 0), m * n, 1);
   if (c->base_trainable) t->wgrad_s += r->wgrad_ratio * spp_gemm_s(r, n, k, m);
 }
 
@@ -90,15 +119,10 @@ static void add_expert_gemm(const struct spp_timing_context *c, struct spp_layer
   double rows = (double)(g->tokens * a->experts_per_token * g->etp) * fill(c) / (double)g->tp / groups;
   t->forward.gemm_s += spp_grouped_gemm_s(&c->rates, groups, rows, n, k);
   t->backward.gemm_s += c->rates.grouped_dgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, rows, k, n);
+  double weight = c->job->framework->fp8_casts_weights ? n * k : 0;
+  add_casts(c, t, groups * (rows * k + weight), groups * rows * n, groups * FP8_EXPERT_KERNELS);
   if (c->base_trainable)
     t->wgrad_s += c->rates.grouped_wgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, n, k, rows);
-}
-
-/* Matrices that share their input and their cut run as one product under fused kernels (q, k, v; gate, up).
- */
-static bool joins(const struct spp_weight *a, const struct spp_weight *b) {
-  return b->linear && a->role == b->role && a->cols == b->cols && a->split == b->split &&
-         a->split == SPP_SPLIT_OUTPUT;
 }
 
 static void add_weights(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
@@ -108,7 +132,7 @@ static void add_weights(const struct spp_timing_context *c, const struct spp_lay
     const struct spp_weight *w = &kind->weights[i];
     if (!w->linear) continue;
     double rows = (double)w->rows, cols = (double)w->cols;
-    while (!c->eager && i + 1 < kind->weight_count && joins(w, w + 1)) {
+    while (!c->eager && i + 1 < kind->weight_count && spp_weights_join(w, w + 1)) {
       rows += (double)(++w)->rows;
       i++;
     }
@@ -165,6 +189,10 @@ static void add_memory_kernels(const struct spp_timing_context *c, const struct 
   }
 }
 
+static double adapted_modules(const struct spp_timing_context *c, const struct spp_weight_sums *s) {
+  return (double)(c->eager ? s->lora_modules : s->lora_joined);
+}
+
 /* Adapters are narrow: their products move bytes, they do not compute. Quantised bases are unpacked for every
  * pass. */
 static void add_adapters(const struct spp_timing_context *c, int kind, struct spp_layer_time *t) {
@@ -178,13 +206,14 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
   for (int i = 0; i < 2; i++)
     each[i] = lora_bytes[i] + (c->job->lora_dropout > 0 ? lora_dropout_bytes[i] : 0) +
               (casts ? lora_fp32_bytes[i] : 0);
-  const struct op_bytes adapter = {each[0], each[1], LORA_KERNELS * LORA_MODULES};
+  const struct op_bytes adapter = {each[0], each[1], LORA_KERNELS * adapted_modules(c, s)};
   add_op(c, t, &adapter, SPP_MEMORY_EAGER, (double)g->tokens * width, 1);
   if (c->job->method != SPP_METHOD_QLORA) return;
   double packed = (double)(s->quantised / g->tp + s->quantised_expert / (g->ep * g->etp));
-  double unpack_s = spp_memory_s(&c->rates, SPP_MEMORY_EAGER, dequant_bytes[c->job->quant] * packed);
-  t->forward.memory_s += unpack_s;
-  t->backward.memory_s += unpack_s;
+  t->forward.memory_s +=
+      spp_memory_s(&c->rates, SPP_MEMORY_EAGER, unpack_bytes[c->job->quant].forward * packed);
+  t->backward.memory_s +=
+      spp_memory_s(&c->rates, SPP_MEMORY_EAGER, unpack_bytes[c->job->quant].backward * packed);
 }
 
 static double layer_launches(const struct spp_framework *f) {
@@ -194,20 +223,52 @@ static double launch_host_s(const struct spp_framework *f) {
   return f->host_s_per_layer / layer_launches(f);
 }
 
-/* The dispatcher copies the experts' token counts to the host and waits (NVIDIA/Megatron-LM
- * token_dispatcher.py _maybe_dtoh_and_synchronize): the device then idles until the second half of the
- * layer's kernels arrives. The backward knows the counts. */
-static double dispatcher_wait_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
-  if (!kind->moe || c->eager) return 0;
-  return launch_host_s(c->job->framework) * MOE_KERNELS / 2.0;
+/* Modules of a layer that hold weights, of its experts or the others: what DeepSpeed's hooks fetch one by
+ * one.
+ */
+static double weight_modules(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                             bool experts) {
+  double modules = experts ? 0 : (double)c->job->arch->norms_per_layer;
+  for (int i = 0; i < kind->weight_count; i++)
+    if (kind->weights[i].linear && (kind->weights[i].role == SPP_ROLE_EXPERT) == experts)
+      modules += (double)kind->weights[i].copies;
+  return modules;
 }
 
-/* Modules of a layer that hold weights: what DeepSpeed's hooks fetch one by one. */
-static double weight_modules(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
-  double modules = (double)c->job->arch->norms_per_layer;
-  for (int i = 0; i < kind->weight_count; i++)
-    if (kind->weights[i].linear) modules += (double)kind->weights[i].copies;
-  return modules;
+static double fetch_launches(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                             bool experts) {
+  const struct spp_framework *f = c->job->framework;
+  bool fetched = f->states[c->layout->zero].shard_weights && f->launches_per_gather > 0;
+  return fetched ? f->launches_per_gather * weight_modules(c, kind, experts) : 0;
+}
+
+/* huggingface/transformers loops over the experts in Python. */
+static bool loops(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
+  return kind->moe && c->eager && c->g->ep == 1;
+}
+
+static double expert_launches(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                              const struct spp_weight_sums *s) {
+  double fp8 = c->job->dtype == SPP_DTYPE_FP8, each = EXPERT_LAUNCHES;
+  if (!kind->moe) return 0;
+  if (!loops(c, kind)) { /* one grouped product for gate and up, one for down */
+    double groups = (double)spp_max64(1, c->job->arch->experts / c->g->ep);
+    return MOE_KERNELS + LORA_LAUNCHES * (double)s->lora_expert_modules + fp8 * 2 * groups;
+  }
+  each += LORA_LAUNCHES * (double)s->lora_expert_modules;
+  return each * (double)c->job->arch->experts + fetch_launches(c, kind, true);
+}
+
+/* What the device waits for beside the host's pace. The dispatcher copies the experts' token counts to the
+ * host and waits (NVIDIA/Megatron-LM token_dispatcher.py _maybe_dtoh_and_synchronize): the device then idles
+ * until the second half of the layer's kernels arrives. A loop asks the device for the tokens of every expert
+ * (torch.where; transformers 4.51.3 models/qwen3_moe/modeling_qwen3_moe.py Qwen3MoeSparseMoeBlock), so its
+ * kernels run one expert after the host launched them, and never beside it. The backward knows the counts. */
+static double expert_wait_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                            const struct spp_weight_sums *s) {
+  double launch_s = launch_host_s(c->job->framework);
+  if (loops(c, kind)) return launch_s * expert_launches(c, kind, s);
+  return kind->moe && !c->eager ? launch_s * MOE_KERNELS / 2.0 : 0;
 }
 
 /* Modules of one layer that are recomputed by themselves: each is a checkpoint of its own, with its saved and
@@ -224,19 +285,29 @@ static double checkpoints(const struct spp_timing_context *c, const struct spp_l
          kind->moe * (((m & SPP_RC_MOE) != 0) + ((m & SPP_RC_MOE_ACT) != 0));
 }
 
-static double host_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
+static double host_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                     const struct spp_weight_sums *s) {
   const struct spp_job *job = c->job;
-  const struct spp_framework *f = job->framework;
-  double launches = layer_launches(f);
-  if (spp_job_has_adapters(job)) launches += LORA_LAUNCHES * LORA_MODULES;
+  double launches = layer_launches(job->framework) + LORA_LAUNCHES * adapted_modules(c, s);
   if (job->arch->attention == SPP_ATTENTION_MLA) launches += MLA_KERNELS;
-  bool loops = c->eager && c->g->ep == 1; /* huggingface/transformers loops over the experts */
-  if (kind->moe) launches += loops ? EXPERT_KERNELS * (double)job->arch->experts : MOE_KERNELS;
-  if (f->states[c->layout->zero].shard_weights) launches += f->launches_per_gather * weight_modules(c, kind);
+  launches += expert_launches(c, kind, s) + fetch_launches(c, kind, false);
+  if (!loops(c, kind)) launches += fetch_launches(c, kind, true);
   launches += CHECKPOINT_LAUNCHES * checkpoints(c, kind);
   if (c->g->su > 1) launches += ULYSSES_EXCHANGES * ULYSSES_LAUNCHES;
   if (c->g->sr > 1 && c->layout->sp_kind != SPP_SP_ALLGATHER) launches += RING_LAUNCHES * (double)c->g->sr;
-  return launch_host_s(f) * launches;
+  return launch_host_s(job->framework) * launches;
+}
+
+/* Host time of unpacking a layer's weights: into the launches of both directions, or of the forward alone. */
+static void add_unpacking_host(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                               const struct spp_weight_sums *s, struct spp_layer_time *t) {
+  double modules = (double)s->quantised_modules, launch_s = launch_host_s(c->job->framework);
+  if (c->job->method != SPP_METHOD_QLORA) return;
+  double experts = loops(c, kind) ? (double)c->job->arch->experts : 1;
+  modules += (double)s->quantised_expert_modules * experts;
+  double forward = unpack_launches[c->job->quant].forward, backward = unpack_launches[c->job->quant].backward;
+  t->host_s += launch_s * modules * backward;
+  t->forward_host_s = launch_s * modules * (forward - backward);
 }
 
 /* What a selectively recomputed layer repeats. Megatron-LM names modules; torchtitan keeps every second
@@ -265,8 +336,10 @@ void spp_layer_time_count(const struct spp_timing_context *c, int kind_index, st
   add_memory_kernels(c, kind, t);
   add_adapters(c, kind_index, t);
   spp_attention_time_count(c, kind, &t->forward.attention_s, &t->backward.attention_s);
-  t->host_s = host_s(c, kind);
-  t->forward.memory_s += dispatcher_wait_s(c, kind);
+  const struct spp_weight_sums *sums = &c->job->sums.kinds[kind_index];
+  t->host_s = host_s(c, kind, sums);
+  add_unpacking_host(c, kind, sums, t);
+  t->forward.memory_s += expert_wait_s(c, kind, sums);
   if (!c->trains) {
     t->backward = (struct spp_pass_time){0};
     t->wgrad_s = 0;

@@ -130,6 +130,10 @@ static void read_lora(struct spp_json record, struct spp_run *run) {
                                                                                          : SPP_METHOD_LORA;
   if (spp_text_contains(quant, "dq") || spp_text_contains(quant, "double"))
     run->spec.quant = SPP_QUANT_NF4_DOUBLE;
+  else if (spp_text_contains(quant, "gptq"))
+    run->spec.quant = SPP_QUANT_GPTQ4;
+  else if (spp_text_contains(quant, "int8"))
+    run->spec.quant = SPP_QUANT_INT8;
   else if (!strcmp(quant, "nf4"))
     run->spec.quant = SPP_QUANT_NF4; /* beside "nf4-dq": scales in fp32 */
   bool embeddings = false;

@@ -433,6 +433,92 @@ static void exchanges_and_checkpoints_cost_the_host_their_launches(void **state)
   bench_close(&b);
 }
 
+/* As above, in launches of a layer: 11 for each adapted linear of 7, as many for q and v alone as there are
+ * two; unpacking a 4-bit weight 4 each way, 7 with two scales, 18 and none where autograd keeps it. */
+static void adapters_and_packed_weights_cost_the_host_by_the_module(void **state) {
+  static const struct {
+    enum spp_method method;
+    enum spp_quant quant;
+    unsigned targets;
+    double forward, backward;
+  } rows[] = {{SPP_METHOD_LORA, SPP_QUANT_NF4, SPP_LORA_ALL_LINEAR, 55 + 7 * 11, 55 + 7 * 11},
+              {SPP_METHOD_LORA, SPP_QUANT_NF4, SPP_LORA_Q | SPP_LORA_V, 55 + 2 * 11, 55 + 2 * 11},
+              {SPP_METHOD_QLORA, SPP_QUANT_NF4, SPP_LORA_Q, 55 + 11 + 7 * 4, 55 + 11 + 7 * 4},
+              {SPP_METHOD_QLORA, SPP_QUANT_NF4_DOUBLE, SPP_LORA_Q, 55 + 11 + 7 * 7, 55 + 11 + 7 * 7},
+              {SPP_METHOD_QLORA, SPP_QUANT_GPTQ4, SPP_LORA_Q, 55 + 11 + 7 * 18, 55 + 11}};
+  struct bench b;
+  (void)state;
+  bench_open(&b, "deepspeed", 8, 512, 8);
+  bench_model(&b, "llama3.1-8b");
+  b.framework.host_s_per_layer = 55;
+  b.framework.host_s_per_step = 0;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct spp_request request = request_of(1, 1, 1, 1);
+    struct spp_layout layout = layout_of(&b, &request);
+    layout.recompute = SPP_RECOMPUTE_NONE;
+    layout.zero = 0;
+    b.job.method = rows[i].method;
+    b.job.quant = rows[i].quant;
+    b.job.lora_rank = 8;
+    spp_model_sums_count(b.job.arch, rows[i].targets, &b.job.sums);
+    expect_note("row %d", (int)i);
+    expect_rel(run(&b, &layout).time.step_s, 32 * (rows[i].forward + rows[i].backward), 0.02);
+    layout.recompute = SPP_RECOMPUTE_FULL; /* a checkpoint's 40 in each of three passes */
+    expect_rel(run(&b, &layout).time.step_s, 32 * (2 * rows[i].forward + rows[i].backward + 120), 0.02);
+  }
+  bench_close(&b);
+}
+
+/* 48 layers of 128 experts, 15 launches of a second for each expert; under ZeRO-3 30 more for each of its
+ * three linears. The device waits for those of the forward, one expert after the other: it is busy for as
+ * long. */
+static void a_loop_over_experts_makes_the_device_wait(void **state) {
+  struct bench b;
+  (void)state;
+  bench_open(&b, "deepspeed", 8, 512, 8);
+  bench_model(&b, "qwen3-30b-a3b");
+  b.framework.host_s_per_layer = 55;
+  b.framework.host_s_per_step = 0;
+  struct spp_request request = request_of(1, 1, 1, 1);
+  struct spp_layout layout = layout_of(&b, &request);
+  layout.recompute = SPP_RECOMPUTE_NONE;
+  for (int zero = 0; zero <= 3; zero += 3) {
+    /* two norms, q, k, v, o and the router beside the experts */
+    double expert = 15 + (zero == 3 ? 3 * 30 : 0), rest = 55 + (zero == 3 ? 7 * 30 : 0);
+    layout.zero = zero;
+    struct spp_time t = run(&b, &layout).time;
+    expect_rel(t.step_s, 48 * 2 * (rest + 128 * expert), 0.02);
+    expect_rel(t.compute_s, 48 * 128 * expert, 0.02);
+  }
+  bench_close(&b);
+}
+
+/* Without experts' casts FP8 would cost a layer of experts nothing beyond its products: 4 bytes an element of
+ * the rows that go into three products and of the gradients that come back from them. */
+static void fp8_casts_the_rows_of_experts(void **state) {
+  struct bench b;
+  (void)state;
+  bench_open(&b, "megatron-lm", 8, 4096, 8);
+  bench_model(&b, "qwen3-30b-a3b");
+  b.framework.host_s_per_layer = b.framework.host_s_per_step = 0;
+  b.gpu.flops_per_s[SPP_DTYPE_FP8] = b.gpu.flops_per_s[SPP_DTYPE_BF16];
+  b.calib.fp8_ratio = 1;
+  b.calib.launch_s = 0;
+  struct spp_request request = request_of(1, 1, 1, 1);
+  request.ep = 8;
+  struct spp_layout layout = layout_of(&b, &request);
+  layout.recompute = SPP_RECOMPUTE_NONE;
+  double plain = run(&b, &layout).time.compute_s;
+  b.job.dtype = SPP_DTYPE_FP8;
+  double fp8 = run(&b, &layout).time.compute_s;
+  /* rows of 8 experts a token: 2048 in and 1536 out of gate and up, 768 and 2048 of down; q, k, v: 2048 and
+   * 5120; o: 4096 and 2048; router: 2048 and 128 */
+  double elements = 4096.0 * (8 * (2048 + 1536 + 768 + 2048) + 2048 + 5120 + 4096 + 2048 + 2048 + 128);
+  double bandwidth = b.gpu.memory_bytes_per_s * b.calib.memory_share[SPP_MEMORY_ACTIVATION];
+  expect_rel(fp8 - plain, 48 * 4 * elements / bandwidth, 0.01);
+  bench_close(&b);
+}
+
 /* A published run with every knob printed: Llama-3 8B in FP8 on 8 H100, context parallel 2, 128 sequences of
  * 8192, 13,812 tokens per second and GPU (NVIDIA/Megatron-LM examples/llama/README.md). The band is the
  * model's own 80 % interval for it. */
@@ -462,6 +548,9 @@ int main(void) {
       cmocka_unit_test(recompute_costs_a_forward_and_lora_saves_weight_gradients),
       cmocka_unit_test(the_swift_ring_is_slower_than_zhuzilins),
       cmocka_unit_test(exchanges_and_checkpoints_cost_the_host_their_launches),
+      cmocka_unit_test(adapters_and_packed_weights_cost_the_host_by_the_module),
+      cmocka_unit_test(a_loop_over_experts_makes_the_device_wait),
+      cmocka_unit_test(fp8_casts_the_rows_of_experts),
       cmocka_unit_test(a_published_run_is_met_within_a_fifth),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 
 A development tool like saved_tensors.py. Layers so small that their operators do nothing run on one CPU thread; the
 difference between many and few layers is the host's time of one. What transfers to a GPU machine is the ratio between
-the rows: adapters, checkpointing, ZeRO-3 and FSDP against the plain layer. Writes host/launches.json beside itself.
+the rows: adapters, checkpointing, ZeRO-3, FSDP and one expert of a Python loop against the plain layer. Writes host/launches.json beside itself.
 
     python3 tests/oracle/host.py        (the deepspeed rows need the package deepspeed)
 """
@@ -39,6 +39,56 @@ def model_of(layers, checkpoint=False, lora=False):
         model = peft.get_peft_model(
             model, peft.LoraConfig(r=8, lora_alpha=8, lora_dropout=0.05, target_modules="all-linear"))
     return model, lambda loss: loss.backward()
+
+
+class Expert(torch.nn.Module):
+    """transformers 4.51.3 Qwen3MoeMLP."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.gate_proj, self.up_proj, self.down_proj = (torch.nn.Linear(width, width, bias=False) for _ in range(3))
+        self.act_fn = torch.nn.SiLU()
+
+    def forward(self, x):
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+
+class ExpertLoop(torch.nn.Module):
+    """The loop of transformers 4.51.3 models/qwen3_moe/modeling_qwen3_moe.py Qwen3MoeSparseMoeBlock."""
+
+    def __init__(self, experts, top_k=4, width=64):
+        super().__init__()
+        self.top_k, self.gate = top_k, torch.nn.Linear(width, experts, bias=False)
+        self.experts = torch.nn.ModuleList(Expert(width) for _ in range(experts))
+
+    def forward(self, hidden):
+        weights, chosen = torch.topk(self.gate(hidden).softmax(dim=1, dtype=torch.float), self.top_k, dim=-1)
+        weights = (weights / weights.sum(dim=-1, keepdim=True)).to(hidden.dtype)
+        out = torch.zeros_like(hidden)
+        mask = torch.nn.functional.one_hot(chosen, num_classes=len(self.experts)).permute(2, 1, 0)
+        for i in range(len(self.experts)):
+            expert = self.experts[i]
+            index, top = torch.where(mask[i])
+            rows = expert(hidden[None, top].reshape(-1, hidden.shape[-1])) * weights[top, index, None]
+            out.index_add_(0, top, rows.to(hidden.dtype))
+        return out
+
+
+def expert_ms(few=8, many=40):
+    """Forward and backward of one expert of the loop."""
+    low_s = []
+    for experts in (few, many):
+        block, hidden = ExpertLoop(experts).bfloat16(), torch.randn(64, 64).bfloat16().requires_grad_()
+        times = ([], [])
+        for _ in range(REPEATS):
+            start = time.thread_time()
+            loss = block(hidden).sum()
+            middle = time.thread_time()
+            loss.backward()
+            times[0].append(middle - start)
+            times[1].append(time.thread_time() - middle)
+        low_s.append([low(t) for t in times])
+    return [round(1e3 * (b - a) / (many - few), 3) for a, b in zip(*low_s)]
 
 
 def zero_of(layers, checkpoint, stage):
@@ -104,9 +154,13 @@ def main():
         forward, backward = layer_ms(make)
         measured[name] = {"forward_ms": forward, "backward_ms": backward}
         print(f"{name:20} forward {forward} ms, backward {backward} ms a layer", flush=True)
+    forward, backward = expert_ms()
+    print(f"expert of a loop: forward {forward} ms, backward {backward} ms", flush=True)
+    expert = {"forward_ms": forward, "backward_ms": backward, "beside_plain": measured["plain"]}
     with open(os.path.join(HERE, "host", "launches.json"), "w", encoding="utf-8") as out:
         json.dump({"_doc": "host.py: CPU time of one Qwen2 layer of no size on one thread", "versions": versions,
-                   "python": platform.python_version(), "layers": measured}, out, indent=1)
+                   "python": platform.python_version(), "layers": measured,
+                   "expert_of_a_loop": expert}, out, indent=1)
         out.write("\n")
 
 

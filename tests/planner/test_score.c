@@ -76,6 +76,31 @@ static void units_and_kinds_are_read_from_the_record(void **state) {
   expect_i64(found, 3);
 }
 
+/* "base_quant" of a record's adapters, and reading.json: a dispatcher that a benchmark's notes name. */
+static void formats_and_dispatchers_are_read_from_the_record(void **state) {
+  static const struct {
+    const char *group, *id, *framework;
+    enum spp_quant quant;
+  } rows[] = {{"qwen", "qwen-009", "hf-trainer-2023", SPP_QUANT_GPTQ4},
+              {"xtuner-moe", "xtuner-moe-001", "megatron-lm", SPP_QUANT_NF4},
+              {"xtuner-moe", "xtuner-moe-003", "megatron-lm", SPP_QUANT_NF4},
+              {"xtuner-moe", "xtuner-moe-004", "megatron-bridge", SPP_QUANT_NF4}};
+  struct spp_corpus corpus = {.arena = &jobs_arena};
+  struct spp_diag diag = {.status = SPP_OK};
+  int found = 0;
+  (void)state;
+  jobs_need(spp_corpus_read(JOBS_CONFIG_DIR, JOBS_CONFIG_DIR "/corpus/public.jsonl", &corpus, &diag), &diag);
+  for (int i = 0; i < corpus.count; i++)
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+      const struct spp_run *run = &corpus.runs[i];
+      if (strcmp(run->id, rows[k].id) != 0) continue;
+      assert_string_equal(run->framework->name, rows[k].framework);
+      if (run->spec.method == SPP_METHOD_QLORA) expect_i64(run->spec.quant, rows[k].quant);
+      found++;
+    }
+  expect_i64(found, 4);
+}
+
 static const struct spp_run *held_out(const struct spp_corpus *corpus, const char *id) {
   for (int i = 0; i < corpus->count; i++)
     if (!strcmp(corpus->runs[i].id, id)) return &corpus->runs[i];
@@ -236,6 +261,7 @@ int main(void) {
       cmocka_unit_test(errors_inside_the_tolerance_of_a_record_count_as_none),
       cmocka_unit_test(serving_records_are_scored_by_the_cache_they_have_room_for),
       cmocka_unit_test(units_and_kinds_are_read_from_the_record),
+      cmocka_unit_test(formats_and_dispatchers_are_read_from_the_record),
       cmocka_unit_test(words_of_a_record_are_read_whole),
       cmocka_unit_test(hold_outs_are_read_and_mostly_scored),
       cmocka_unit_test(looser_words_of_a_record_become_what_its_framework_does),
