@@ -13,7 +13,10 @@ static bool has_capacity(const struct spp_job *job) {
   return job->expert_capacity > 0;
 }
 static bool is_quantised(const struct spp_job *job) {
-  return job->method == SPP_METHOD_QLORA;
+  return spp_job_quantises(job);
+}
+static bool has_prompt(const struct spp_job *job) {
+  return job->prompt_tokens > 0;
 }
 static bool has_groups(const struct spp_job *job) {
   return job->mode == SPP_MODE_GRPO;
@@ -55,6 +58,7 @@ static const struct resolved {
     FIELD_IF(is_quantised, "quant", AS_INT, quant, true),
     FIELD_IF(spp_job_has_projected_gradients, "galore-rank", AS_I64, galore_rank, false),
     FIELD_IF(spp_job_has_kv_cache, "kv-dtype", AS_INT, kv_dtype, true),
+    FIELD_IF(has_prompt, "prompt", AS_I64, prompt_tokens, false),
     FIELD_IF(has_groups, "completions", AS_I64, grpo_completions, false),
 #undef FIELD
 #undef FIELD_IF

@@ -12,13 +12,16 @@ static bool has_adapters(const struct spp_job *job) {
   return job->mode != SPP_MODE_INFER && spp_job_has_adapters(job);
 }
 static bool is_quantised(const struct spp_job *job) {
-  return job->method == SPP_METHOD_QLORA;
+  return spp_job_quantises(job);
 }
 static bool has_groups(const struct spp_job *job) {
   return job->mode == SPP_MODE_GRPO;
 }
 static bool trains(const struct spp_job *job) {
   return job->mode != SPP_MODE_INFER;
+}
+static bool generates(const struct spp_job *job) {
+  return job->mode == SPP_MODE_INFER;
 }
 static bool has_experts(const struct spp_job *job) {
   return job->arch->experts > 0;
@@ -38,9 +41,10 @@ static const struct {
     {"lora-rank", has_adapters, "only --method lora and qlora train adapters"},
     {"lora-dropout", has_adapters, "only --method lora and qlora train adapters"},
     {"lora-targets", has_adapters, "only --method lora and qlora train adapters"},
-    {"quant", is_quantised, "only --method qlora quantises the frozen weights"},
+    {"quant", is_quantised, "only --method qlora and --mode infer quantise weights"},
     {"galore-rank", spp_job_has_projected_gradients, "only --method galore and q-galore project gradients"},
     {"kv-dtype", spp_job_has_kv_cache, "training keeps no KV cache; --mode infer and grpo do"},
+    {"prompt", generates, "only --mode infer generates tokens"},
     {"completions", has_groups, "only --mode grpo samples completions"},
     {"optimizer", trains, "inference has no optimizer"},
     {"grads-dtype", trains, "inference makes no gradients"},

@@ -26,7 +26,7 @@ static bool adapters(const struct spp_job *job, const struct spp_layout *layout)
 }
 static bool quantised(const struct spp_job *job, const struct spp_layout *layout) {
   (void)layout;
-  return job->method == SPP_METHOD_QLORA;
+  return spp_job_quantises(job);
 }
 static bool projected(const struct spp_job *job, const struct spp_layout *layout) {
   (void)layout;
@@ -35,6 +35,10 @@ static bool projected(const struct spp_job *job, const struct spp_layout *layout
 static bool in_chunks(const struct spp_job *job, const struct spp_layout *layout) {
   (void)layout;
   return job->loss == SPP_LOSS_CHOICE_CHUNKED;
+}
+static bool generates(const struct spp_job *job, const struct spp_layout *layout) {
+  (void)layout;
+  return job->mode == SPP_MODE_INFER;
 }
 static bool sampled(const struct spp_job *job, const struct spp_layout *layout) {
   (void)layout;
@@ -102,6 +106,7 @@ static const struct field fields[] = {
     OF_JOB("galore-rank", AS_I64, galore_rank, -1, projected),
     OF_JOB("packing", AS_BOOL, packing, -1, NULL),
     OF_JOB("train-vision", AS_BOOL, vision_trainable, -1, sees),
+    OF_JOB("prompt", AS_I64, prompt_tokens, -1, generates),
     OF_JOB("completions", AS_I64, grpo_completions, -1, sampled),
     OF_JOB("overlap", AS_INT, overlap, -1, NULL),
     OF_JOB("grads-dtype", AS_INT, grads_bytes, -1, NULL),

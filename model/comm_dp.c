@@ -33,7 +33,8 @@ static int64_t quantised_bytes(enum spp_quant quant, int64_t elements) {
   static const int64_t per_4096[] = {[SPP_QUANT_NF4] = 2304,
                                      [SPP_QUANT_NF4_DOUBLE] = 2113,
                                      [SPP_QUANT_GPTQ4] = 2128,
-                                     [SPP_QUANT_INT8] = 4096};
+                                     [SPP_QUANT_INT8] = 4096,
+                                     [SPP_QUANT_GPTQ8] = 4192};
   return (int64_t)((double)elements / 4096.0 * (double)per_4096[quant]);
 }
 

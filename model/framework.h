@@ -147,6 +147,10 @@ struct spp_launch_word {
   char text[200]; /* with {placeholders} */
 };
 
+/* How a KV cache takes up a token: in room it has; joined with it layer by layer, so that one layer's keys or
+ * values exist twice; or in a new cache that is whole before the old one goes. */
+enum spp_cache_growth { SPP_CACHE_IN_PLACE, SPP_CACHE_JOINS_LAYER, SPP_CACHE_JOINS_ALL };
+
 struct spp_framework {
   char name[32], display[64], version[96];
   bool trains;   /* false: inference only (vllm) */
@@ -253,6 +257,10 @@ struct spp_framework {
   int64_t step_tokens_large;     /* the same on a card of 70 GiB and more; 0 = step_tokens */
   int64_t profiled_sequences;    /* sequences whose sampling the server runs to learn its peak; 0 = none */
   int64_t profiled_sequences_large; /* on a card of 70 GiB and more; 0 = profiled_sequences */
+  enum spp_cache_growth cache_growth; /* serving: what a generated token does to the KV cache */
+  bool prompt_logits;                 /* logits of the whole prompt are made, not of its last token alone */
+  int64_t kv_scale_bytes;    /* beside each head's 8-bit keys or values of a token; they are unpacked for
+                                attention */
   bool budget_is_torch_only; /* its budget leaves out what is not in torch's allocator: context, NCCL */
   bool offload_keeps_grads; /* an offloaded optimizer takes gradients from the GPU at the step only */
   bool flat_units;        /* FSDP1: units are cut on the GPU, one after the other, and gathered on a stream of their own */

@@ -14,6 +14,9 @@ enum { LORA_RANK_DEFAULT = 8, GALORE_RANK_DEFAULT = 128, GRPO_COMPLETIONS_DEFAUL
 bool spp_job_has_adapters(const struct spp_job *job) {
   return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
 }
+bool spp_job_quantises(const struct spp_job *job) {
+  return job->method == SPP_METHOD_QLORA || job->serves_quantised;
+}
 bool spp_job_has_projected_gradients(const struct spp_job *job) {
   return job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
 }
@@ -169,6 +172,7 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->loss = (enum spp_loss_choice)or_else(path ? SPP_UNSET : spec->loss, (int)f->loss_default);
   job->loss_path_forced = path ? spec->loss - (int)SPP_LOSS_CHOICE_COUNT : SPP_UNSET;
   job->quant = (enum spp_quant)or_else(spec->quant, SPP_QUANT_NF4_DOUBLE);
+  job->serves_quantised = job->mode == SPP_MODE_INFER && spec->quant != SPP_UNSET;
   job->expert_capacity = spec->arch && spec->arch->experts > 0 ? spec->expert_capacity : 0;
   job->packing = or_else(spec->packing, 0) != 0;
   job->train_embeddings = or_else(spec->train_embeddings, 0) != 0;
@@ -183,6 +187,7 @@ static void resolve_sizes(const struct spp_job_spec *spec, const struct spp_fram
   bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
   job->gpus = spec->gpus;
   job->seq_tokens = spec->seq_tokens;
+  job->prompt_tokens = job->mode == SPP_MODE_INFER ? spp_min64(spec->prompt_tokens, spec->seq_tokens) : 0;
   job->global_batch = or_else64(spec->global_batch, spp_max64(spec->gpus, 1));
   job->loss_chunk_tokens = or_else64(spec->loss_chunk_tokens, f->loss_chunk_tokens);
   job->lora_rank = lora ? or_else64(spec->lora_rank, LORA_RANK_DEFAULT) : 0;

@@ -20,7 +20,14 @@ enum spp_optimizer {
   SPP_OPTIMIZER_COUNT
 };
 enum spp_objective { SPP_OBJECTIVE_THROUGHPUT, SPP_OBJECTIVE_MEMORY, SPP_OBJECTIVE_COST, SPP_OBJECTIVE_COUNT };
-enum spp_quant { SPP_QUANT_NF4, SPP_QUANT_NF4_DOUBLE, SPP_QUANT_GPTQ4, SPP_QUANT_INT8, SPP_QUANT_COUNT };
+enum spp_quant {
+  SPP_QUANT_NF4,
+  SPP_QUANT_NF4_DOUBLE,
+  SPP_QUANT_GPTQ4,
+  SPP_QUANT_INT8,
+  SPP_QUANT_GPTQ8,
+  SPP_QUANT_COUNT
+};
 
 enum { SPP_UNSET = -1 };
 #define SPP_LORA_ALL_LINEAR 0xffffffffu
@@ -74,7 +81,9 @@ struct spp_job {
   unsigned lora_targets;
   bool train_embeddings; /* adapters beside a trained copy of embedding and head (peft modules_to_save) */
   enum spp_quant quant;
+  bool serves_quantised; /* inference from weights stored as `quant` says */
   int64_t galore_rank;
+  int64_t prompt_tokens; /* inference: of seq_tokens, the others are generated one by one; 0 = not said */
 
   bool packing;
   struct spp_documents documents;
@@ -106,6 +115,7 @@ struct spp_job_spec {
   int train_embeddings;
   int quant;
   int64_t galore_rank;
+  int64_t prompt_tokens; /* 0 = unset */
   int packing;
   struct spp_documents documents; /* count 0 = unset */
   int64_t images_per_sequence, image_patches, image_tokens;
@@ -120,6 +130,7 @@ void spp_job_spec_clear(struct spp_job_spec *spec);
 
 /* What the method and mode of a job bring with them. */
 bool spp_job_has_adapters(const struct spp_job *job);          /* LoRA, QLoRA */
+bool spp_job_quantises(const struct spp_job *job); /* QLoRA, or inference from quantised weights */
 bool spp_job_has_projected_gradients(const struct spp_job *job); /* GaLore, Q-GaLore */
 enum spp_dtype spp_job_format(const struct spp_job *job);       /* of its products: dtype, or NVFP4 */
 bool spp_job_has_kv_cache(const struct spp_job *job);          /* inference, and the rollouts of GRPO */
@@ -132,6 +143,6 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
 
 const char *spp_optimizer_name(enum spp_optimizer optimizer);
 const char *spp_objective_name(enum spp_objective objective);
-const char *spp_quant_name(enum spp_quant quant); /* "nf4", "nf4-double", "gptq4", "int8" */
+const char *spp_quant_name(enum spp_quant quant); /* "nf4", "nf4-double", "gptq4", "int8", "gptq8" */
 
 #endif

@@ -39,10 +39,11 @@ static const char *const modes[SPP_MODE_COUNT] = {"train", "dpo", "grpo", "infer
 static const char *const optimizers[SPP_OPTIMIZER_COUNT] = {"adamw",     "adamw-bf16", "adamw-8bit",
                                                             "adafactor", "muon",       "sgd"};
 static const char *const objectives[SPP_OBJECTIVE_COUNT] = {"throughput", "memory", "cost"};
-static const char *const quants[SPP_QUANT_COUNT] = {"nf4", "nf4-double", "gptq4", "int8"};
+static const char *const quants[SPP_QUANT_COUNT] = {"nf4", "nf4-double", "gptq4", "int8", "gptq8"};
 static const char *const dtypes[SPP_DTYPE_COUNT] = {"fp32", "tf32", "fp16",  "bf16", "fp8",
                                                     "int8", "nf4",  "int64", "bool", "nvfp4"};
 
+static const char *const growths[] = {"none", "layer", "all"};
 static const char *const reporters[SPP_REPORTER_COUNT] = {"none", "megatron-lm", "torchtitan",  "llm-foundry",
                                                           "sc21", "verl",        "transformers"};
 
@@ -69,6 +70,7 @@ static const struct spp_words tables[SPP_WORDS_COUNT] = {
     [SPP_WORDS_QUANT] = {quants, COUNT(quants)},
     [SPP_WORDS_DTYPE] = {dtypes, COUNT(dtypes)},
     [SPP_WORDS_REPORTER] = {reporters, COUNT(reporters)},
+    [SPP_WORDS_CACHE_GROWTH] = {growths, COUNT(growths)},
 };
 
 const struct spp_words *spp_words_of(enum spp_words_table table) {

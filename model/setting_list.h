@@ -33,15 +33,17 @@
       X(METHOD, "train-embeddings", 0, SPP_FLAG(1), NULL, spec, train_embeddings, MODELLED,                  \
         "train_embeddings", "beside the adapters, embedding and head are trained whole"),                    \
       X(METHOD, "quant", 0, SPP_CHOICE(spp_quant_word), "FORMAT", spec, quant, MODELLED, "quant",            \
-        "how qlora stores the frozen weights"),                                                              \
+        "how qlora, or --mode infer, stores the weights of linear layers"),                                  \
       X(METHOD, "galore-rank", 0, SPP_COUNT(1, 65536), "R", spec, galore_rank, MODELLED, "galore_rank",      \
         "rank of the projected gradients"),                                                                  \
       X(METHOD, "optimizer", 0, SPP_CHOICE(spp_optimizer_word), "NAME", spec, optimizer, MODELLED,           \
         "optimizer", "optimizer (default: adamw)"),                                                          \
       X(METHOD, "dtype", 0, SPP_CHOICE(spp_dtype_word), "TYPE", spec, dtype, NUMBERED, "dtype",              \
-        "number format of the matrix products (default: bf16; validate: fp32)"),                                             \
+        "number format of the matrix products (default: bf16; validate: fp32)"),                             \
       X(METHOD, "kv-dtype", 0, SPP_CHOICE(spp_kv_dtype_word), "TYPE", spec, kv_dtype, MODELLED, "kv_dtype",  \
         "number format of the KV cache (mode infer, grpo)"),                                                 \
+      X(METHOD, "prompt", 0, SPP_TOKENS(INT64_C(1) << 30), "TOKENS", spec, prompt_tokens, MODELLED,          \
+        "prompt_tokens", "of --seq, tokens given at once; the rest is generated one by one (mode infer)"),   \
       X(METHOD, "completions", 0, SPP_COUNT(1, 65536), "N", spec, grpo_completions, MODELLED,                \
         "grpo_completions", "completions per prompt (mode grpo)")
 

@@ -21,6 +21,7 @@ int64_t spp_quant_bytes(enum spp_quant quant, int64_t rows, int64_t cols) {
   case SPP_QUANT_NF4: return n / 2 + 4 * blocks;
   case SPP_QUANT_NF4_DOUBLE: return n / 2 + blocks + 4 * spp_ceil_div(blocks, NF4_SCALE_BLOCK) + 4;
   case SPP_QUANT_GPTQ4: return n / 2 + 2 * rows * groups + rows * groups / 2 + 4 * cols;
+  case SPP_QUANT_GPTQ8: return n + 3 * rows * groups + 4 * cols;
   case SPP_QUANT_INT8: return n + 4 * rows;
   default: return 2 * n;
   }
@@ -159,7 +160,7 @@ static void walk_frozen(const struct spp_job *job, const struct spp_geometry *g,
                         struct spp_state_counts *c) {
   for (int i = 0; i < count; i++) {
     struct local_weight l = localise(g, &weights[i]);
-    bool quantised = l.quantised && job->method == SPP_METHOD_QLORA;
+    bool quantised = l.quantised && spp_job_quantises(job);
     int64_t scales = quantised ? scale_bytes(job->quant, l.rows, l.cols) : 0;
     int64_t one = quantised ? spp_quant_bytes(job->quant, l.rows, l.cols) - scales
                             : product(plain_bytes, product(l.rows, l.cols));
@@ -207,7 +208,7 @@ static void count_trained(const struct spp_job *job, const struct spp_geometry *
 
 static void count_frozen(const struct spp_job *job, const struct spp_geometry *g,
                          const struct spp_weight *weights, int count, struct spp_state_counts *c) {
-  if (job->method == SPP_METHOD_QLORA) {
+  if (spp_job_quantises(job)) {
     walk_frozen(job, g, weights, count, plain_bytes(job), c);
     walk_largest(g, weights, count, c);
     return;
@@ -275,7 +276,7 @@ void spp_states_count_outer(const struct spp_job *job, const struct spp_layout *
   bool trained = job->mode != SPP_MODE_INFER && !spp_job_has_adapters(job) &&
                  (which != SPP_OUTER_VISION || job->vision_trainable);
   if (!trained) c->frozen_bytes = product(plain_bytes(job), c->elements);
-  if (which == SPP_OUTER_HEAD && job->method == SPP_METHOD_QLORA && job->framework->quantises_head) {
+  if (which == SPP_OUTER_HEAD && spp_job_quantises(job) && job->framework->quantises_head) {
     c->scale_bytes = scale_bytes(job->quant, g->vocab_local, job->arch->hidden);
     c->frozen_bytes = spp_quant_bytes(job->quant, g->vocab_local, job->arch->hidden) - c->scale_bytes;
   }

@@ -9,8 +9,9 @@
  * (a kilobyte per model) left out.
  * NF4, block 64: n/2 + 4 ceil(n/64); double quantisation keeps the scales in 8 bits, one fp32 per 256 of them
  * and one fp32 mean (bitsandbytes/functional.py quantize_4bit). GPTQ 4 bit, groups of 128: fp16 scale and
- * 4-bit zero per group and output, int32 group index per input (AutoGPTQ qlinear). LLM.int8: one byte and one
- * fp32 scale per output feature (bitsandbytes/functional.py int8_vectorwise_quant). */
+ * 4-bit zero per group and output, int32 group index per input (AutoGPTQ qlinear). Its 8-bit form has 8-bit
+ * zeros. LLM.int8: one byte and one fp32 scale per output feature (bitsandbytes/functional.py
+ * int8_vectorwise_quant). */
 int64_t spp_quant_bytes(enum spp_quant quant, int64_t rows, int64_t cols);
 
 /* bitsandbytes 8-bit Adam: 2n + 2*4*ceil(n/256), and plain fp32 moments below 4096 elements (min_8bit_size,

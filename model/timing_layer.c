@@ -64,7 +64,8 @@ static const struct {
 } unpack_bytes[SPP_QUANT_COUNT] = {[SPP_QUANT_NF4] = {2.5, 2.5},
                                    [SPP_QUANT_NF4_DOUBLE] = {2.5, 2.5},
                                    [SPP_QUANT_GPTQ4] = {30, 0},
-                                   [SPP_QUANT_INT8] = {3, 3}};
+                                   [SPP_QUANT_INT8] = {3, 3},
+                                   [SPP_QUANT_GPTQ8] = {30, 0}}; /* the same code */
 /* Host time of a quantised linear beyond a plain one's, in launches: of the pass that unpacks the weight, and
  * of backward. bitsandbytes 0.43.1 autograd/_functions.py MatMul4Bit and functional.py dequantize_4bit: an
  * autograd function in Python, output, call, transposed view, casts, again in backward; two scales:
@@ -76,7 +77,8 @@ static const struct {
 } unpack_launches[SPP_QUANT_COUNT] = {[SPP_QUANT_NF4] = {4, 4},
                                       [SPP_QUANT_NF4_DOUBLE] = {7, 7},
                                       [SPP_QUANT_GPTQ4] = {18, 0},
-                                      [SPP_QUANT_INT8] = {6, 4}};
+                                      [SPP_QUANT_INT8] = {6, 4},
+                                      [SPP_QUANT_GPTQ8] = {18, 0}};
 
 static void add_op(const struct spp_timing_context *c, struct spp_layer_time *t, const struct op_bytes *op,
                    enum spp_memory_kernel kind, double elements, double times) {
@@ -208,7 +210,7 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
               (casts ? lora_fp32_bytes[i] : 0);
   const struct op_bytes adapter = {each[0], each[1], LORA_KERNELS * adapted_modules(c, s)};
   add_op(c, t, &adapter, SPP_MEMORY_EAGER, (double)g->tokens * width, 1);
-  if (c->job->method != SPP_METHOD_QLORA) return;
+  if (!spp_job_quantises(c->job)) return;
   double packed = (double)(s->quantised / g->tp + s->quantised_expert / (g->ep * g->etp));
   t->forward.memory_s +=
       spp_memory_s(&c->rates, SPP_MEMORY_EAGER, unpack_bytes[c->job->quant].forward * packed);

@@ -25,6 +25,7 @@ enum spp_words_table {
   SPP_WORDS_QUANT,
   SPP_WORDS_DTYPE,
   SPP_WORDS_REPORTER,
+  SPP_WORDS_CACHE_GROWTH,
   SPP_WORDS_COUNT
 };
 struct spp_words {

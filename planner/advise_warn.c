@@ -271,11 +271,20 @@ static void warn_loss(const struct spp_plan *plan, struct spp_advice_list *list)
 static void warn_eager(const struct spp_plan *plan, struct spp_advice_list *list) {
   const struct spp_geometry *g = &plan->prediction.geometry;
   char bytes[32];
-  if (plan->job.attention != SPP_ATTN_EAGER) return;
+  if (plan->job.attention != SPP_ATTN_EAGER || plan->job.mode == SPP_MODE_INFER) return;
   int64_t square = spp_sat_mul(spp_sat_mul(g->padded_tokens, g->padded_tokens),
                                spp_sat_mul(spp_max64(1, g->heads_local / g->su), 2 * g->sequences));
   spp_advice_add(list, "eager-attention", "eager attention keeps scores of every pair of tokens: %s a layer",
                  spp_bytes_print(square, bytes));
+}
+
+/* The time model runs whole sequences: it knows no decoding. */
+static void warn_generation(const struct spp_plan *plan, struct spp_advice_list *list) {
+  int64_t prompt = plan->job.prompt_tokens;
+  if (prompt <= 0 || prompt >= plan->job.seq_tokens) return;
+  spp_advice_add(list, "generation-time",
+                 "the time is that of one pass over %lld tokens: made one by one, %lld of them take longer",
+                 (long long)plan->job.seq_tokens, (long long)(plan->job.seq_tokens - prompt));
 }
 
 /* Weights, moments and updates all in 16 bits: an update below 2^-9 of a bf16 weight rounds away. */
@@ -303,10 +312,11 @@ static void warn_arch(const struct spp_plan *plan, struct spp_advice_list *list)
 }
 
 int spp_advise_warnings(const struct spp_plan *plan, struct spp_advice *advice, int max) {
-  static warner *const warners[] = {
-      warn_fit,         warn_sp_cost,     warn_dp,   warn_loss,      warn_eager,     warn_zero_one,
-      warn_lora,        warn_zero_frozen, warn_host, warn_dpo,       warn_positions, warn_padding,
-      warn_ring_repeat, warn_own_split,   warn_fp8,  warn_no_master, warn_nodes,     warn_arch};
+  static warner *const warners[] = {warn_fit,         warn_sp_cost,     warn_dp,        warn_loss,
+                                    warn_eager,       warn_generation,  warn_zero_one,  warn_lora,
+                                    warn_zero_frozen, warn_host,        warn_dpo,       warn_positions,
+                                    warn_padding,     warn_ring_repeat, warn_own_split, warn_fp8,
+                                    warn_no_master,   warn_nodes,       warn_arch};
   struct spp_advice_list list = {advice, 0, max};
   for (size_t i = 0; i < sizeof warners / sizeof *warners; i++)
     warners[i](plan, &list);

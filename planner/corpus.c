@@ -50,6 +50,7 @@ static void read_measured(struct spp_json record, struct spp_run *run) {
 /* Serving: the cache takes what weights, activations and the rest leave of a share of the card. The share is
  * 0.9 unless stated (vllm-project/vllm gpu_memory_utilization). */
 static void read_serving(struct spp_json record, struct spp_run *run) {
+  if (!run->framework || run->framework->profiled_sequences < 1) return; /* a script: the whole card is its */
   struct spp_json measured = spp_json_get(record, "measured");
   double share = spp_record_number(measured, NULL, "gpu_mem_util", 0);
   double kv_gib = spp_record_number(measured, NULL, "kv_cache_gib_per_gpu", 0);
@@ -357,13 +358,13 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
   const char *precision = spp_record_text(record, "precision");
   run->spec.dtype = (int)(run->inference ? read_serving_dtype(precision, run) : read_dtype(precision));
   if (run->skip) return SPP_OK;
-  if (run->inference) read_serving(record, run);
   run->spec.attention = spp_record_attention(spp_record_text(record, "attention"));
   read_recompute(record, run);
   read_offload(spp_record_text(record, "offload"), run);
   read_lora(record, run);
   status = spp_corpus_model(reader, record, run, diag);
   if (status == SPP_OK && !run->skip) status = read_framework(reader, record, run, diag);
+  if (run->inference && !run->skip) read_serving(record, run);
   read_split(run);
   read_stages(run);
   if (run->framework)

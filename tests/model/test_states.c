@@ -25,6 +25,7 @@ static void nf4_holds_half_a_byte_and_its_scales(void **state) {
   expect_i64(spp_quant_bytes(SPP_QUANT_INT8, 1024, 1024), 1048576 + 4 * 1024);
   /* 8 groups of 128: n/2, fp16 scales, 4-bit zeros, int32 group index per input */
   expect_i64(spp_quant_bytes(SPP_QUANT_GPTQ4, 1024, 1024), 524288 + 2 * 1024 * 8 + 1024 * 8 / 2 + 4 * 1024);
+  expect_i64(spp_quant_bytes(SPP_QUANT_GPTQ8, 1024, 1024), 1048576 + 3 * 1024 * 8 + 4 * 1024);
 }
 
 static void eight_bit_adam_leaves_small_tensors_in_fp32(void **state) {
