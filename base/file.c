@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,15 +178,34 @@ static enum spp_status write_beside(const char *target, const char *text, size_t
   return ok ? SPP_OK : fail(diag, target, "write");
 }
 
+/* An interrupt between creating the temporary file and the rename would leave it behind. */
+static enum spp_status write_uninterrupted(const char *target, const char *text, size_t len,
+                                           struct spp_diag *diag) {
+  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+  sigset_t interrupts, before;
+  sigemptyset(&interrupts);
+  for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+    sigaddset(&interrupts, ends[i]);
+  sigprocmask(SIG_BLOCK, &interrupts, &before);
+  enum spp_status status = write_beside(target, text, len, diag);
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  return status;
+}
+
 enum spp_status spp_file_write_atomic(const char *path, const char *text, size_t len, struct spp_diag *diag) {
-  struct stat info;
+  struct stat info, link;
   bool exists = stat(path, &info) == 0;
+  int error = errno;
+  if (!exists && lstat(path, &link) == 0) { /* a link to nothing or to itself: not for us to replace */
+    errno = error;
+    return fail(diag, path, "write");
+  }
   if (strcmp(path, "-") == 0 || (exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
     return write_in_place(path, text, len, diag);
   if (exists && S_ISDIR(info.st_mode))
     return spp_diag_set(diag, SPP_ERR_INPUT, path, NULL, "cannot write: is a directory");
   char *real = exists ? realpath(path, NULL) : NULL;
-  enum spp_status status = write_beside(real ? real : path, text, len, diag);
+  enum spp_status status = write_uninterrupted(real ? real : path, text, len, diag);
   free(real);
   return status;
 }

@@ -1,7 +1,6 @@
 #include "cli/answer.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,16 +58,8 @@ static enum spp_status write_all(const char *text, size_t length, struct spp_dia
   return SPP_OK;
 }
 
-/* Ctrl-C between creating the temporary file and the rename would leave it behind. */
 enum spp_status spp_answer_write_file(const char *path, const struct spp_str *out, struct spp_diag *diag) {
-  sigset_t interrupts, before;
-  enum spp_status status;
-  sigemptyset(&interrupts);
-  sigaddset(&interrupts, SIGINT);
-  sigprocmask(SIG_BLOCK, &interrupts, &before);
-  status = spp_file_write_atomic(path, spp_str_text(out), out->len, diag);
-  sigprocmask(SIG_SETMASK, &before, NULL);
-  return status;
+  return spp_file_write_atomic(path, spp_str_text(out), out->len, diag);
 }
 
 static enum spp_status deliver(const struct spp_cli *cli, struct spp_diag *diag) {
@@ -117,7 +108,6 @@ enum spp_status spp_answer_check_output(const struct spp_cli *cli, struct spp_di
                         "--output and --trace would write the same file");
   bool folder = cli->command->bit == SPP_CMD_EXPORT; /* -o may name one there, and export makes it */
   enum spp_status status = folder ? SPP_OK : check_path(cli->args.output, "--output", diag);
-  if (status == SPP_OK) status = check_path(cli->args.junit, "--junit", diag);
   if (status == SPP_OK) status = check_path(cli->args.trace, "--trace", diag);
   return status == SPP_OK ? check_path(cli->args.junit, "--junit", diag) : status;
 }

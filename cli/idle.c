@@ -55,6 +55,26 @@ static const struct {
     {"moe-capacity", has_experts, "the model has no experts"},
     {"etp", has_experts, "the model has no experts"},
     {"max-memory", is_below_the_card, "the GPU has no more than that"},
+    {"train-embeddings", has_adapters, "without adapters all weights are trained, or none"},
+};
+
+/* ---- by the other options ---- */
+
+static bool fails_sometimes(const struct spp_args *args) {
+  return args->mtbf_s > 0;
+}
+static bool counts_no_tokens(const struct spp_args *args) {
+  return args->dataset_tokens <= 0;
+}
+
+static const struct {
+  const char *option;
+  bool (*used)(const struct spp_args *args);
+  const char *needs;
+} by_args[] = {
+    {"checkpoint-rate", fails_sometimes, "without --mtbf nothing fails"},
+    {"restart-time", fails_sometimes, "without --mtbf nothing fails"},
+    {"dataset-samples", counts_no_tokens, "--dataset-tokens says how long an epoch is"},
 };
 
 /* ---- by trying another value under the layout ---- */
@@ -114,6 +134,12 @@ static bool has_stages(const struct spp_layout *layout) {
 static bool shares_states(const struct spp_layout *layout) {
   return layout->zero > 0;
 }
+static bool has_tensor_parallelism(const struct spp_layout *layout) {
+  return layout->tp > 1;
+}
+static bool splits_sequences(const struct spp_layout *layout) {
+  return spp_layout_sp(layout) > 1;
+}
 static const struct {
   const char *option;
   bool (*used)(const struct spp_layout *layout);
@@ -123,14 +149,16 @@ static const struct {
     {"recompute-layers", repeats_layers, "only --recompute full takes a number of layers"},
     {"schedule", has_stages, "one pipeline stage needs no schedule"},
     {"dp-replicate", shares_states, "without sharded states every rank is a copy"},
+    {"megatron-sp", has_tensor_parallelism, "one tensor-parallel rank holds the whole residual stream"},
 };
 
 static bool given(const struct spp_cli *cli, const char *option) {
   return spp_cli_set_by(cli, option) == SPP_SET_BY_FLAG;
 }
 
-/* The name as it was typed: --no-overlap, --freeze-vision. */
+/* The name as it was typed: --no-overlap, --freeze-vision, --no-megatron-sp. */
 static const char *typed(const struct spp_cli *cli, const char *option) {
+  if (strcmp(option, "megatron-sp") == 0 && cli->args.request.megatron_sp == 0) return "no-megatron-sp";
   if (strcmp(option, "overlap") == 0 && cli->args.spec.overlap == 0) return "no-overlap";
   if (strcmp(option, "train-vision") == 0 && cli->args.spec.vision_trainable == 0) return "freeze-vision";
   return option;
@@ -171,6 +199,11 @@ int spp_idle_options(const struct spp_cli *cli, const struct spp_job *job, const
   struct list list = {cli, advice, 0, max};
   for (size_t i = 0; i < sizeof by_job / sizeof by_job[0]; i++)
     if (given(cli, by_job[i].option) && !by_job[i].used(job)) add(&list, by_job[i].option, by_job[i].needs);
+  for (size_t i = 0; i < sizeof by_args / sizeof by_args[0]; i++)
+    if (given(cli, by_args[i].option) && !by_args[i].used(&cli->args))
+      add(&list, by_args[i].option, by_args[i].needs);
+  if (layout && given(cli, "sp-kind") && cli->args.request.sp_kind != SPP_SP_NONE && !splits_sequences(layout))
+    add(&list, "sp-kind", "no sequence is split: --sp, --ulysses or --ring say over how many GPUs");
   for (size_t i = 0; layout && i < sizeof by_layout / sizeof by_layout[0]; i++)
     if (given(cli, by_layout[i].option) && !by_layout[i].used(layout))
       add(&list, by_layout[i].option, by_layout[i].needs);

@@ -72,8 +72,8 @@ static inline int64_t spp_stage_chunk_recomputed(const struct spp_layout *layout
   if (layout->recompute != SPP_RECOMPUTE_FULL) return 0;
   return layout->recompute_layers == SPP_UNSET ? INT64_MAX : layout->recompute_layers / layout->vpp;
 }
-/* The stage whose communication stands for all: most MoE layers, then most layers, of the last, the first and
- * one between (the last where they are equal: it has the head). */
+/* The stage whose communication stands for all: most MoE layers, then most layers (the last where they are
+ * equal: it has the head). */
 void spp_stage_busiest(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *geometry,
                        struct spp_stage *stage);
 /* Only what depends on the number of micro-batches: in_flight_num, in_flight_den. */

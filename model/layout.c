@@ -243,7 +243,7 @@ static void describe_recompute(const struct spp_job *job, const struct spp_layou
   put(buf, size, used, " · %s recompute",
       l->recompute == SPP_RECOMPUTE_NONE ? "no" : spp_recompute_name(l->recompute));
   if (l->recompute == SPP_RECOMPUTE_FULL && l->recompute_layers != SPP_UNSET)
-    put(buf, size, used, " of %" PRId64 " layers a stage", l->recompute_layers);
+    put(buf, size, used, " of %" PRId64 " layer%s a stage", l->recompute_layers, l->recompute_layers == 1 ? "" : "s");
   if (l->recompute != SPP_RECOMPUTE_SELECTIVE || l->recompute_modules == job->framework->selective_modules)
     return;
   const char *before = " (";

@@ -85,6 +85,15 @@ static enum spp_status parse_flag(const struct spp_value_type *type, const char 
   return spp_diag_set(diag, SPP_ERR_USAGE, where, "use 1 or 0", "'%.60s' is neither true nor false", text);
 }
 
+static enum spp_status parse_size(const char *text, const char *where, int64_t *field, struct spp_diag *diag) {
+  int64_t bytes;
+  enum spp_status status = spp_bytes_parse(text, where, &bytes, diag);
+  if (status != SPP_OK) return status;
+  if (bytes == 0) return spp_diag_set(diag, SPP_ERR_USAGE, where, "write a size, such as 70GiB", "a size of 0");
+  *field = bytes;
+  return SPP_OK;
+}
+
 enum spp_status spp_value_parse(const struct spp_value_type *type, const char *text, const char *where,
                                 void *field, struct spp_diag *diag) {
   int64_t number = 0;
@@ -95,7 +104,7 @@ enum spp_status spp_value_parse(const struct spp_value_type *type, const char *t
   case SPP_KIND_WORDS: return parse_words(type, text, where, field, diag);
   case SPP_KIND_COUNT: return spp_count_parse(text, where, type->min, type->max, field, diag);
   case SPP_KIND_TOKENS: return spp_tokens_parse(text, where, type->min, type->max, field, diag);
-  case SPP_KIND_BYTES: return spp_bytes_parse(text, where, field, diag);
+  case SPP_KIND_BYTES: return parse_size(text, where, field, diag);
   case SPP_KIND_REAL: return spp_real_parse(text, where, type->real_min, type->real_max, field, diag);
   case SPP_KIND_MASK:
     status = parse_words(type, text, where, &number, diag);

@@ -186,12 +186,14 @@ struct spp_stage_again spp_stage_recomputed(const struct spp_job *job, const str
 
 void spp_stage_busiest(const struct spp_job *job, const struct spp_layout *layout,
                        const struct spp_geometry *geometry, struct spp_stage *stage) {
-  int64_t others[] = {0, 1};
   spp_stage_resolve(job, layout, geometry, geometry->pp - 1, stage);
-  for (int i = 0; i < 2 && others[i] < geometry->pp - 1; i++) {
+  int64_t best = moe_layers(job->arch, stage);
+  for (int64_t i = 0; i < geometry->pp - 1; i++) {
     struct spp_stage other;
-    spp_stage_resolve(job, layout, geometry, others[i], &other);
-    int64_t moe = moe_layers(job->arch, &other), best = moe_layers(job->arch, stage);
-    if (moe > best || (moe == best && other.layers > stage->layers)) *stage = other;
+    spp_stage_resolve(job, layout, geometry, i, &other);
+    int64_t moe = moe_layers(job->arch, &other);
+    if (moe < best || (moe == best && other.layers <= stage->layers)) continue;
+    *stage = other;
+    best = moe;
   }
 }

@@ -148,10 +148,10 @@ static void headline(const struct spp_scoreboard *board, const struct spp_text_s
   if (all->memory.scored > 0 && all->time.scored > 0)
     spp_str_addf(out, " · 80 %% intervals hold %.0f %% of memory, %.0f %% of time figures",
                  100 * all->memory.coverage, 100 * all->time.coverage);
-  if (all->max_seq.n > 0)
-    spp_str_addf(out, " · longest sequence: %d of %d not below the stated one", all->max_seq.not_below_stated,
-                 all->max_seq.scored);
   spp_str_add(out, "\n");
+  if (all->max_seq.n > 0)
+    spp_str_addf(out, "longest sequence: %d of %d not below the stated one\n", all->max_seq.not_below_stated,
+                 all->max_seq.scored);
 }
 
 void spp_text_accuracy(const struct spp_accuracy_report *answer, const struct spp_text_style *style,

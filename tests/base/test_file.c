@@ -188,6 +188,21 @@ static void links_are_followed_and_kept(void **state) {
   expect_true(S_ISLNK(info.st_mode));
 }
 
+static void links_that_lead_nowhere_are_refused_and_kept(void **state) {
+  (void)state;
+  const char *nowhere = in_folder("nowhere"), *loop = in_folder("loop"), *const links[] = {nowhere, loop};
+  struct spp_diag diag;
+  struct stat info;
+  expect_i64(symlink("absent", nowhere), 0);
+  expect_i64(symlink("loop", loop), 0);
+  for (int i = 0; i < 2; i++) {
+    expect_note("%s", links[i]);
+    expect_i64(spp_file_write_atomic(links[i], "new", 3, &diag), SPP_ERR_INPUT);
+    lstat(links[i], &info);
+    expect_true(S_ISLNK(info.st_mode));
+  }
+}
+
 static void devices_are_written_in_place(void **state) {
   (void)state;
   struct spp_diag diag;
@@ -275,6 +290,7 @@ int main(void) {
       IN_FOLDER(a_reader_keeps_the_old_file_while_it_is_replaced),
       IN_FOLDER(a_failed_write_leaves_the_old_file),
       IN_FOLDER(links_are_followed_and_kept),
+      IN_FOLDER(links_that_lead_nowhere_are_refused_and_kept),
       IN_FOLDER(devices_are_written_in_place),
       IN_FOLDER(a_pipe_that_nobody_holds_is_refused),
       IN_FOLDER(a_slow_writer_is_waited_for),

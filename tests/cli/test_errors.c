@@ -89,6 +89,7 @@ static const struct bad {
     {"--model qwen7b --seq 32k --gpus 8.5", 2, "--gpus"},
     {"--model qwen7b --seq 32k --gpus 8 --max-memory 80G", 2, "--max-memory"},
     {"--model qwen7b --seq 32k --gpus 8 --max-memory 80GiBs", 2, "--max-memory"},
+    {"--model qwen7b --seq 32k --gpus 8 --max-memory 0", 2, "--max-memory"},
     {"--model qwen7b --seq 32k --gpus 8 --price-per-gpu-hour -1", 2, "--price-per-gpu-hour"},
     {"--model qwen7b --seq 32k --gpus 8 --price-per-gpu-hour inf", 2, "--price-per-gpu-hour"},
     {"--model qwen7b --seq 32k --gpus 8 --zero 4", 2, "--zero"},

@@ -193,6 +193,23 @@ static void the_busiest_stage_has_the_experts(void **state) {
   expect_i64(stage.index, 15);
 }
 
+/* torchtitan counts embedding and head as a layer each: 63 over 32 is two a stage but for the last, which has
+ * one. So the first holds layer 0 alone, the second 1 and 2, both dense, the last none but the head. */
+static void experts_are_found_behind_two_dense_stages(void **state) {
+  (void)state;
+  struct pipe p = pipeline("torchtitan", 61, 32, 1, 128, SPP_SCHEDULE_1F1B);
+  struct spp_stage stage;
+  p.arch->kind_count = 2;
+  p.arch->kinds[1].moe = true;
+  for (int i = 3; i < 61; i++)
+    p.arch->kind_of_layer[i] = 1;
+  spp_stage_resolve(&p.job, &p.layout, &p.g, 31, &stage);
+  expect_i64(stage.layers, 0);
+  spp_stage_busiest(&p.job, &p.layout, &p.g, &stage);
+  expect_i64(stage.index, 2);
+  expect_i64(stage.kind_layers[1], 2);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, case_setup, case_teardown)
   const struct CMUnitTest tests[] = {
@@ -203,6 +220,7 @@ int main(void) {
       TEST(uneven_ends_are_suggested),
       TEST(ends_that_lack_a_layer_have_an_empty_chunk),
       TEST(the_busiest_stage_has_the_experts),
+      TEST(experts_are_found_behind_two_dense_stages),
   };
   return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
