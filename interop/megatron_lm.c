@@ -8,8 +8,9 @@
 #include "interop/reading.h"
 
 /* megatron-core 0.16.1 megatron/core: fields of its configurations; ms-swift 3.9.0 swift/megatron/argument,
- * which names the arguments of megatron/training as they are. megatron/training itself is not on PyPI: some
- * sixty of its own names (logging, checkpoints, data) are recalled. A name too many only passes a flag over
+ * which names the arguments of megatron/training as they are. megatron/training itself is not on PyPI: a
+ * hundred and forty of its own names (logging, checkpoints, data), those in the last lines among them, are
+ * recalled. A name too many only passes a flag over
  * in silence. */
 const char *const spp_known_megatron[] = {
     "account_for_embedding_in_pipeline_split account_for_loss_in_pipeline_split activation_func",
@@ -122,6 +123,36 @@ const char *const spp_known_megatron[] = {
     "variable_seq_lengths virtual_pipeline_model_parallel_size vit_gradient_checkpointing vocab_file",
     "vocab_size wandb_exp_name wandb_project wandb_save_dir weight_decay wgrad_deferral_limit",
     "window_attn_skip_freq window_size with_name_predicate",
+    "accumulate_allreduce_grads_in_fp32 adlr_autoresume adlr_autoresume_interval align_grad_reduce",
+    "apply_layernorm_1p async_save ckpt_assume_constant_structure ckpt_convert_format",
+    "ckpt_fully_parallel_load ckpt_fully_parallel_save ckpt_step data_args_path data_sharding",
+    "ddp_average_in_collective ddp_bucket_size ddp_num_buckets ddp_pad_buckets_for_high_nccl_busbw",
+    "disable_tp_comm_split_ag disable_tp_comm_split_rs dist_ckpt_format dist_ckpt_strictness",
+    "empty_unused_memory_level enable_experimental enable_one_logger encoder_num_layers",
+    "encoder_seq_length end_weight_decay eod_mask_loss error_injection_rate exit_interval",
+    "exit_signal_handler fim_data full_validation high_priority_stream_groups hybrid_attention_ratio",
+    "hybrid_mlp_ratio hybrid_override_pattern inprocess_restart lazy_mpu_init",
+    "load_main_params_from_ckpt log_batch_size_to_tensorboard log_energy",
+    "log_learning_rate_to_tensorboard log_loss_scale_to_tensorboard log_progress log_straggler",
+    "log_world_size_to_tensorboard lr_warmup_init lr_wsd_decay_iters lr_wsd_decay_samples",
+    "lr_wsd_decay_style memory_snapshot_path mid_level_dataset_surplus mmap_bin_files",
+    "no_align_grad_reduce no_check_for_nan_in_loss_and_grad no_ckpt_fully_parallel_save",
+    "no_data_sharding no_load_scheduler no_one_logger no_overlap_p2p_communication",
+    "no_persist_layer_norm no_query_key_layer_scaling non_persistent_ckpt_type",
+    "non_persistent_save_interval num_dataset_builder_threads object_storage_cache_path",
+    "one_logger_async one_logger_project one_logger_run_name onnx_safe overlap_p2p_communication",
+    "overlap_p2p_communication_warmup_flush overlap_param_gather_with_optim_step",
+    "pretrained_checkpoint profile profile_ranks profile_step_end profile_step_start",
+    "rampup_batch_size record_memory_history replication replication_factor rerun_mode",
+    "reset_attention_mask reset_position_ids result_rejected_tracker_filename rope_scaling_factor",
+    "rotary_seq_len_interpolation_factor s3_cache_path sample_rate save_retain_interval",
+    "short_seq_prob skip_train spec squared_relu start_weight_decay straggler_minmax_count",
+    "te_rng_tracker test_data_path tiktoken_num_special_tokens tiktoken_pattern",
+    "tiktoken_special_tokens timing_log_level timing_log_option tokenizer_prompt_format",
+    "train_data_path use_checkpoint_opt_param_scheduler use_dist_ckpt use_legacy_models",
+    "use_one_sent_docs use_persistent_ckpt_worker use_pytorch_profiler use_rope_scaling",
+    "use_tokenizer_model_from_checkpoint_args use_tp_pp_dp_mapping valid_data_path vocab_extra_ids",
+    "wandb_entity weight_decay_incr_style world_size yaml_cfg",
     NULL,
 };
 
@@ -150,6 +181,7 @@ static const struct spp_format_row rows[] = {
     {"dtype=fp16", "--fp16"},
     {"dtype=fp8", "--fp8-format hybrid"},
     {"dtype=fp8", "--fp8-format e4m3"},
+    {"grads_dtype=bf16", "--grad-reduce-in-bf16"},
     {"optimizer=adamw", "--optimizer adam"},
     {"optimizer=sgd", "--optimizer sgd"},
     {"optimizer=muon", "--optimizer muon"},
@@ -180,6 +212,8 @@ static const struct spp_format_note notes[] = {
     {"pipeline_model_parallel_layout",
      "layers laid over stages by hand are not in the model: they are split evenly"},
     {"moe_layer_recompute distribute_saved_activations", "this way of recomputing is not in the model"},
+    {"fp8_param_gather fp8_param",
+     "weights kept in FP8 alone are not in the model: 16-bit ones are counted beside them"},
     {NULL, NULL},
 };
 

@@ -26,7 +26,8 @@ static const char *const known_torchtitan[] = {
     "parallelism.spmd_backend parallelism.tensor_parallel_degree profiling.* quantize.* tokenizer.*",
     "training.disable_cuda_graphs training.dtype training.enable_cpu_offload training.gc_debug",
     "training.gc_freq training.global_batch_size training.local_batch_size training.max_norm",
-    "training.mixed_precision_param training.mixed_precision_reduce training.seq_len training.steps",
+    "training.dataset training.dataset_path training.mixed_precision_param",
+    "training.mixed_precision_reduce training.seq_len training.steps",
     "validation.*",
     NULL,
 };

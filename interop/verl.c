@@ -400,8 +400,26 @@ static const struct spp_format_note notes[] = {
     {NULL, NULL},
 };
 
+/* verl 0.9.1 verl/trainer/ppo/ray_trainer.py RayPPOTrainer._update_actor: an optimizer step takes
+ * ppo_mini_batch_size prompts with all their completions, whatever a rollout samples. */
+static void settle_mini_batch(struct spp_reading *r) {
+  static const char flag[] = "actor_rollout_ref.actor.ppo_mini_batch_size";
+  const char *prompts = spp_reading_flag(r, flag);
+  const struct spp_entry *entry = spp_entries_find(&r->entries, SPP_ENTRY_FLAG, flag);
+  char text[32];
+  if (!prompts) return;
+  spp_reading_bind(r, "prompts", prompts, entry);
+  int64_t batch =
+      spp_sat_mul(spp_reading_number(r, "prompts", 1), spp_reading_number(r, "completions", 1));
+  spp_reading_unbind(r, "prompts");
+  spp_reading_unbind(r, "global_batch");
+  snprintf(text, sizeof text, "%" PRId64, batch);
+  spp_reading_bind(r, "global_batch", text, entry);
+}
+
 /* A rollout is as long as its prompt and its response together. */
 static void settle(struct spp_reading *r) {
+  settle_mini_batch(r);
   const char *prompt = spp_reading_flag(r, "data.max_prompt_length"),
              *response = spp_reading_flag(r, "data.max_response_length");
   const struct spp_entry *entry = spp_entries_find(&r->entries, SPP_ENTRY_FLAG, "data.max_response_length");

@@ -229,6 +229,23 @@ static const struct {
      "trainer.nnodes=2 data.train_batch_size=256 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 "
      "actor_rollout_ref.rollout.n=5",
      "verl", "mode=grpo seq=1536 gpus=16 completions=5 global-batch=256 micro-batch=4"},
+    /* verl examples/grpo_trainer: 256 prompts x 5 completions an optimizer step = 40 x 8 GPUs x 4 */
+    {"f.sh",
+     "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 "
+     "data.max_response_length=1024 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B trainer.n_gpus_per_node=8 "
+     "trainer.nnodes=1 data.train_batch_size=1024 actor_rollout_ref.actor.ppo_mini_batch_size=256 "
+     "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=40 actor_rollout_ref.rollout.n=5",
+     "verl", "mode=grpo seq=1536 gpus=8 completions=5 global-batch=1280 micro-batch=40"},
+    /* Megatron-LM examples/llama: gradients in 16 bits, and options that decide nothing */
+    {"f.sh",
+     "torchrun --nproc_per_node 8 --master_port 6000 pretrain_gpt.py --grad-reduce-in-bf16 --bf16 "
+     "--fp8-format hybrid --apply-layernorm-1p --empty-unused-memory-level 1 --rampup-batch-size 32 32 1000",
+     "megatron-lm", "grads-dtype=bf16 dtype=fp8"},
+    {"f.json",
+     "{\"zero_optimization\":{\"stage\":3,\"stage3_max_live_parameters\":1e9,\"stage3_max_reuse_distance\":1e9,"
+     "\"stage3_prefetch_bucket_size\":5e7,\"stage3_param_persistence_threshold\":1e5,"
+     "\"stage3_gather_16bit_weights_on_model_save\":true}}",
+     "deepspeed", "zero=3"},
     {"f.sh",
      "accelerate launch --num_processes 8 --use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false "
      "my.py "
@@ -262,7 +279,7 @@ static void an_unknown_flag_names_its_nearest(void **state) {
 }
 
 #define SIZES_OF_7B                                                                                          \
-  "torchrun --nproc_per_node 8 --master_addr localhost pretrain_gpt.py --num-layers 32 --hidden-size 4096 "  \
+  "torchrun --nproc_per_node 8 --master_addr localhost --master_port 6000 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "  \
   "--ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 "
 
 static void what_cannot_be_told_is_said(void **state) {
