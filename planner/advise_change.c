@@ -42,8 +42,8 @@ const char *spp_speed_words(double speed, char buf[32]) {
     snprintf(buf, 32, "same speed");
   else if (speed > 0)
     snprintf(buf, 32, "%.0f %% faster", percent);
-  else /* the time it takes, not the rate it loses: 50 % of the rate is 100 % slower */
-    snprintf(buf, 32, "%.0f %% slower", 100 * (1 / (1 + fmax(speed, -0.999)) - 1));
+  else
+    snprintf(buf, 32, "%.0f %% slower", -percent);
   return buf;
 }
 

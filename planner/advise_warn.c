@@ -219,11 +219,11 @@ static void warn_own_split(const struct spp_plan *plan, struct spp_advice_list *
   spp_seconds_print(slow_s - fast_s, lost);
   if (layout->ulysses != own)
     spp_advice_add(list, "own-split", "ask for this split: %s by itself takes %s, %.1f %% slower (%s a step)",
-                   framework->display, slow_text, 100 * (slow_s / fast_s - 1), lost);
+                   framework->display, slow_text, 100 * (1 - fast_s / slow_s), lost);
   else
     spp_advice_add(list, "own-split", "%s, the %s of %s, is %.1f %% slower (%s a step) than %s%s", slow_text,
                    framework->sp_split == SPP_SPLIT_GCD_KV ? "only split" : "own split", framework->display,
-                   100 * (slow_s / fast_s - 1), lost, fast_text,
+                   100 * (1 - fast_s / slow_s), lost, fast_text,
                    framework->sp_split == SPP_SPLIT_GCD_KV ? "" : ": ask for that");
 }
 
