@@ -283,20 +283,24 @@ static int64_t next_chunk(const struct walk *w, struct round *r, int64_t by) {
   return r->chunk;
 }
 
-/* Chunks of one sort of layers differ in their number only: most are there at once. */
+/* Chunks of one sort of layers differ in their number only: most are there at once, and most while the last
+ * stage's last chunk, whose layers have run, is in the loss. */
 static void walk_layers(const struct walk *w, struct spp_memory_turn *t) {
   const struct spp_memory_stage *s = w->s;
   struct round forward = {0, w->pp}, backward = {w->vpp - 1, w->pp};
-  int64_t layers[MAX_CHUNKS], now = 0, most = 0, first;
+  int64_t layers[MAX_CHUNKS], now = 0, most = 0, in_loss = 0, first;
   for (int64_t i = 0; i < w->vpp; i++)
     layers[i] = spp_stage_chunk(s->view->job, s->view->layout, s->stage->index, i, &first);
   for (int64_t k = 0; k < w->steps; k++) {
-    now += layers[next_chunk(w, &forward, 1)];
+    int64_t chunk = next_chunk(w, &forward, 1);
+    now += layers[chunk];
     most = spp_max64(most, now);
+    if (chunk == w->vpp - 1) in_loss = spp_max64(in_loss, now);
     if (k >= w->ahead) now -= layers[next_chunk(w, &backward, -1)];
   }
+  int64_t *waiting = (s->recomputed[t->class] > 0 ? t->inputs : t->kept)[t->class];
   for (int i = 0; i < SPP_WAIT_END; i++)
-    (s->recomputed[t->class] > 0 ? t->inputs : t->kept)[t->class][i] = most;
+    waiting[i] = i == SPP_WAIT_LOSS && s->stage->last ? in_loss : most;
 }
 
 static int unlike(const struct spp_memory_stage *s, struct spp_memory_turn turns[SPP_TURNS_MAX]) {

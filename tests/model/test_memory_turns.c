@@ -111,6 +111,19 @@ static void unequal_chunks_are_counted_step_by_step(void **state) {
   expect_note("%s", "");
 }
 
+/* Six layers in four pieces, of which embedding and head count as one: 1, 2, 2, 1. The last stage has those
+ * of 2 and 1. It runs forward 2 2, then 1, which ends in the loss beside five; one goes, one comes (5); then
+ * 2 come in the other chunk (6), none of them in the loss. */
+static void the_loss_waits_beside_what_its_own_chunk_leaves(void **state) {
+  struct counted c;
+  (void)state;
+  count(&c, "megatron-bridge", false, 6, 2, 0, 1);
+  expect_true(spp_memory_walks(&c.s));
+  expect_i64(c.turns[0].kept[SPP_LAYER_DENSE][SPP_WAIT_FORWARD], 6);
+  expect_i64(c.turns[0].kept[SPP_LAYER_DENSE][SPP_WAIT_BACKWARD], 6);
+  expect_i64(c.turns[0].kept[SPP_LAYER_DENSE][SPP_WAIT_LOSS], 5);
+}
+
 /* Four layers in four pieces, D E E E; the first stage has D and E. Forward D D E E, then D: three and two
  * are there when backward begins with E. At that step the expert layer has three dense ones beside it. Dense
  * backward begins when two of each chunk are left of four forwards and one more: never more than two and two.
@@ -133,6 +146,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(recomputed_layers_are_a_sort_of_their_own_where_tensors_go_at_once,
                                       case_setup, case_teardown),
       cmocka_unit_test_setup_teardown(unequal_chunks_are_counted_step_by_step, case_setup, case_teardown),
+      cmocka_unit_test_setup_teardown(the_loss_waits_beside_what_its_own_chunk_leaves, case_setup,
+                                      case_teardown),
       cmocka_unit_test_setup_teardown(kinds_of_layers_in_different_chunks_have_moments_of_their_own,
                                       case_setup, case_teardown),
   };
