@@ -255,6 +255,7 @@ struct spp_framework {
   bool fp8_params;        /* FP8 training keeps GEMM weights in 8 bit only (fp8_param_gather) */
   int64_t step_tokens;    /* serving: tokens one scheduler step runs at most; 0 = whole sequences */
   int64_t step_tokens_large;     /* the same on a card of 70 GiB and more; 0 = step_tokens */
+  int64_t step_tokens_long; /* the same for contexts above 32,768 tokens, whose prompts are cut; 0 = as others */
   int64_t profiled_sequences;    /* sequences whose sampling the server runs to learn its peak; 0 = none */
   int64_t profiled_sequences_large; /* on a card of 70 GiB and more; 0 = profiled_sequences */
   enum spp_cache_growth cache_growth; /* serving: what a generated token does to the KV cache */

@@ -163,6 +163,7 @@ static const struct field fields[] = {
     BOOL(vision_on_every_sp_rank),
     {"step_tokens", KIND_I64, AT(step_tokens), 0, true},
     {"step_tokens_large", KIND_I64, AT(step_tokens_large), 0, true},
+    {"step_tokens_long", KIND_I64, AT(step_tokens_long), 0, true},
     {"profiled_sequences", KIND_I64, AT(profiled_sequences), 0, true},
     {"profiled_sequences_large", KIND_I64, AT(profiled_sequences_large), 0, true},
     {"cache_growth", KIND_WORD, AT(cache_growth), SPP_WORDS_CACHE_GROWTH, true},

@@ -30,8 +30,9 @@ static const struct spp_tensor sorted = {"sorted logits", SPP_PART_LOGITS, "valu
 static const struct spp_tensor sort_work = {"work of the sort", SPP_PART_LOGITS,
                                             "reversed indices, second buffers of keys and values"};
 
-enum { FULL_LOGIT_WORDS = 3, SORT_WORDS = 5 }; /* 4-byte words a logit: 4 + 8, and 8 + 4 + 8 */
+enum { FULL_LOGIT_WORDS = 3, SORT_WORDS = 5 };             /* 4-byte words a logit: 4 + 8, and 8 + 4 + 8 */
 static const int64_t large_card_bytes = INT64_C(70) << 30; /* vllm/engine/arg_utils.py device_memory */
+static const int64_t long_context_tokens = 32768;          /* the same: use_long_context, 0.5.3 to 0.7.2 */
 
 static int64_t on_this_card(const struct spp_job *job, int64_t any, int64_t large) {
   return large > 0 && job->gpu->capacity_bytes >= large_card_bytes ? large : any;
@@ -41,6 +42,13 @@ static int64_t on_this_card(const struct spp_job *job, int64_t any, int64_t larg
 static int64_t prompt_of(const struct spp_memory_view *v) {
   int64_t asked = v->job->prompt_tokens;
   return asked > 0 ? spp_min64(asked, v->g->padded_tokens) : v->g->padded_tokens;
+}
+
+/* Tokens of one scheduler step at most; 0: whole sequences. */
+static int64_t step_of(const struct spp_job *job) {
+  const struct spp_framework *f = job->framework;
+  if (f->step_tokens_long > 0 && job->seq_tokens > long_context_tokens) return f->step_tokens_long;
+  return on_this_card(job, f->step_tokens, f->step_tokens_large);
 }
 
 /* Keys a layer still needs: a sliding window forgets the rest. */
@@ -188,7 +196,7 @@ static void add_work(const struct spp_memory_stage *s, unsigned live, int64_t ro
 void spp_memory_add_inference(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   const struct spp_framework *f = v->job->framework;
-  int64_t step = on_this_card(v->job, f->step_tokens, f->step_tokens_large);
+  int64_t step = step_of(v->job);
   int64_t prompt = spp_sat_mul(v->g->sequences, prompt_of(v));
   int64_t rows = step > 0 ? spp_min64(prompt, step) : prompt;
   if (f->profiled_sequences > 0 && step > 0)
