@@ -113,15 +113,16 @@ static bool condition_holds(struct spp_json rule, const char *key, struct spp_js
   if (!strcmp(key, "min_lora")) return adapters >= least;
   if (!strcmp(key, "max_lora")) return adapters <= least;
   if (!strcmp(key, "max_issue")) return source_number(record) <= least;
+  if (!strcmp(key, "min_micro_batch")) return spp_record_number(record, NULL, "micro_batch", 1) >= least;
   if (!strcmp(key, "max_cp")) return spp_record_number(record, "parallel", "cp", 1) <= least;
   return true; /* not a condition: what the rule says */
 }
 
 bool spp_reading_matches(struct spp_json rule, struct spp_json record) {
-  static const char *const conditions[] = {"group",     "source",  "notes",    "precision", "attention",
-                                           "recompute", "offload", "name",     "kind",      "gpu",
-                                           "inter",     "min_tp",  "min_pp",   "min_zero",  "min_fsdp",
-                                           "min_cp",    "max_cp",  "min_lora", "max_lora",  "max_issue"};
+  static const char *const conditions[] = {
+      "group",    "source", "notes",  "precision", "attention", "recompute", "offload",
+      "name",     "kind",   "gpu",    "inter",     "min_tp",    "min_pp",    "min_zero",
+      "min_fsdp", "min_cp", "max_cp", "min_lora",  "max_lora",  "max_issue", "min_micro_batch"};
   for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
     if (spp_json_kind(spp_json_get(rule, conditions[i])) != SPP_JSON_ABSENT &&
         !condition_holds(rule, conditions[i], record))

@@ -90,6 +90,10 @@ static void dpo_carries_both_answers(void **state) {
   spp_geometry_resolve(&job, &layout, &g);
   expect_i64(g.sequences, 2);
   expect_i64(g.tokens, 2048);
+  job.packing = true; /* ms-swift packs pairs, counted by the length of both */
+  spp_geometry_resolve(&job, &layout, &g);
+  expect_i64(g.sequences, 1);
+  expect_i64(g.tokens, 1024);
 }
 
 /* DeepSpeed repeats KV heads: 4 KV heads at Ulysses 28 are held 7 times; with TP the heads of one rank count.

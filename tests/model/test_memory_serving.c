@@ -155,34 +155,36 @@ static void weights_that_are_served_in_four_bits_take_a_quarter(void **state) {
   jobs_predict(&f); /* NF4: half a byte, and four for each block of 64 */
   expect_i64(plain - f.memory.parts[SPP_PART_WEIGHTS], 2 * products - (products / 2 + products / 16));
   jobs_close(&f);
-  /* vllm 0.7.2 engine/arg_utils.py: above 32,768 tokens prompts are cut into steps of 2,048. */
-  static void a_long_context_is_cut_where_shorter_ones_run_whole(void **state) {
-    static const int64_t lengths[] = {32768, 32896}, steps[] = {32768, 2048};
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-      struct jobs_fixture f;
-      jobs_open(&f);
-      jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), lengths[i]);
-      f.job.mode = SPP_MODE_INFER;
-      f.framework.step_tokens = f.framework.step_tokens_large = 0;
-      f.framework.step_tokens_long = 2048;
-      jobs_predict(&f);
-      expect_i64(jobs_ledger(&f, "MLP work", SPP_MOMENT_FORWARD), INT64_C(6) * steps[i] * 18944);
-      jobs_close(&f);
-    }
-  }
+}
 
-  int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cache_holds_keys_and_values_of_a_stage),
-        cmocka_unit_test(more_tensor_ranks_than_heads_repeat_the_cache),
-        cmocka_unit_test(a_cache_that_is_joined_with_each_token_exists_twice),
-        cmocka_unit_test(logits_of_a_whole_prompt_are_made_where_the_code_makes_them),
-        cmocka_unit_test(attention_by_its_own_products_needs_room_beside_the_cache),
-        cmocka_unit_test(weights_that_are_served_in_four_bits_take_a_quarter),
-        cmocka_unit_test(a_server_keeps_room_for_its_longest_step_and_its_sampler),
-        cmocka_unit_test(a_long_context_is_cut_where_shorter_ones_run_whole),
-    };
-    int failed = cmocka_run_group_tests_name("memory_serving", tests, NULL, NULL);
-    return failed != 0;
+/* vllm 0.7.2 engine/arg_utils.py: above 32,768 tokens prompts are cut into steps of 2,048. */
+static void a_long_context_is_cut_where_shorter_ones_run_whole(void **state) {
+  static const int64_t lengths[] = {32768, 32896}, steps[] = {32768, 2048};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    struct jobs_fixture f;
+    jobs_open(&f);
+    jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), lengths[i]);
+    f.job.mode = SPP_MODE_INFER;
+    f.framework.step_tokens = f.framework.step_tokens_large = 0;
+    f.framework.step_tokens_long = 2048;
+    jobs_predict(&f);
+    expect_i64(jobs_ledger(&f, "MLP work", SPP_MOMENT_FORWARD), INT64_C(6) * steps[i] * 18944);
+    jobs_close(&f);
   }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_cache_holds_keys_and_values_of_a_stage),
+      cmocka_unit_test(more_tensor_ranks_than_heads_repeat_the_cache),
+      cmocka_unit_test(a_cache_that_is_joined_with_each_token_exists_twice),
+      cmocka_unit_test(logits_of_a_whole_prompt_are_made_where_the_code_makes_them),
+      cmocka_unit_test(attention_by_its_own_products_needs_room_beside_the_cache),
+      cmocka_unit_test(weights_that_are_served_in_four_bits_take_a_quarter),
+      cmocka_unit_test(a_server_keeps_room_for_its_longest_step_and_its_sampler),
+      cmocka_unit_test(a_long_context_is_cut_where_shorter_ones_run_whole),
+  };
+  int failed = cmocka_run_group_tests_name("memory_serving", tests, NULL, NULL);
+  return failed != 0;
+}
