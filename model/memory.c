@@ -7,6 +7,7 @@
 #include "model/memory_parts.h"
 
 static const double interval_80 = 1.2815515655446004; /* normal quantile of 0.9 */
+static const double student_80 = 1.8856180831641267;  /* of Student's with two degrees of freedom: sqrt(3.2/0.9) */
 enum { SEGMENT_BYTES = 2097152 }; /* torch c10/cuda/CUDACachingAllocator: segments are multiples of 2 MiB */
 
 /* A kind that stands for its class, or NULL. */
@@ -464,15 +465,23 @@ static void report_layers(const struct spp_memory_view *v, struct spp_memory *m)
   }
 }
 
+/* Chance of less than so many sigma above the prediction. The 80 % interval is that of memory_sigma; beyond it
+ * residuals of published runs fall off like Student's distribution with two degrees of freedom, much slower
+ * than the normal one (tests/oracle/tails.py, docs/memory.md section 2). */
+static double chance_below(double sigmas) {
+  double t = sigmas * student_80 / interval_80;
+  return 0.5 + t / (2.0 * sqrt(2.0 + t * t));
+}
+
 double spp_memory_fit_probability(const struct spp_job *job, int64_t device_bytes,
                                   int64_t reclaimable_bytes) {
   double sigma = job->framework->memory_sigma * (double)device_bytes;
   int64_t headroom = capacity_of(job) - (device_bytes - reclaimable_bytes);
-  if (sigma > 0) return 0.5 * erfc(-(double)headroom / (sigma * sqrt(2.0)));
+  if (sigma > 0) return chance_below((double)headroom / sigma);
   return headroom >= 0 ? 1.0 : 0.0;
 }
 
-/* The prediction is a normal variable around device_bytes with the framework's relative error. */
+/* An interval around device_bytes with the framework's relative error. */
 static void report_fit(const struct spp_job *job, struct spp_memory *m) {
   double device = (double)m->device_bytes, sigma = job->framework->memory_sigma * device;
   double low = device - interval_80 * sigma, high = device + interval_80 * sigma;

@@ -17,6 +17,7 @@ struct spp_run_score {
   double low_s, high_s, low_bytes, high_bytes; /* 80 % interval, as the measured figure is counted */
   bool memory_in_interval, time_in_interval;
   bool predicted_fits, fit_scored, fit_right;
+  double fit_probability; /* of the GPU's memory */
   int64_t predicted_max_seq; /* 0 when not asked */
 };
 

@@ -62,23 +62,29 @@ static bool slow_with(struct spp_cell_work *p, const struct spp_place *place, st
   return spp_cell_beaten(p, place, layers_s + p->lessons.host_s, bytes, false);
 }
 
-/* Device bytes that so many recomputed layers take at least. */
-static int64_t least_with(struct layers_asked *asked, int64_t layers) {
+/* What so many recomputed layers take at least. */
+static struct spp_memory_figures least_with(struct layers_asked *asked, int64_t layers) {
   struct spp_memory_figures memory;
   asked->layout.recompute_layers = layers;
   spp_evaluator_least_memory(asked->pass->evaluator, asked->pass->walk.job, &asked->layout, &asked->kept,
                              &memory);
-  return memory.device_bytes;
+  return memory;
+}
+
+/* Does even what the allocator cannot give back go beyond the most that is likely to fit? */
+static bool too_much_with(struct layers_asked *asked, int64_t layers, int64_t limit) {
+  struct spp_memory_figures memory = least_with(asked, layers);
+  return memory.device_bytes - memory.reclaimable_bytes > limit;
 }
 
 /* Chunks' layers above `low` of which fewer are bound to take too much: found by halving, the bound never
  * grows. */
 static int64_t least_layers(struct layers_asked *asked, int64_t high, int64_t unit, int64_t limit) {
   int64_t low = 0; /* too few, or none */
-  if (least_with(asked, high * unit) > limit) return high + 1;
+  if (too_much_with(asked, high * unit, limit)) return high + 1;
   while (high - low > 1) {
     int64_t middle = low + (high - low) / 2;
-    if (least_with(asked, middle * unit) > limit)
+    if (too_much_with(asked, middle * unit, limit))
       low = middle;
     else
       high = middle;
@@ -118,7 +124,7 @@ static int64_t fewest_layers(struct spp_cell_work *p, struct layers_asked *asked
   if (!p->hunt->options->exhaustive) {
     low = least_layers(asked, high, unit, most_likely_bytes(p, place)) - 1;
     if (low >= high) return 0;
-    int64_t bytes = least_with(asked, high * unit);
+    int64_t bytes = least_with(asked, high * unit).device_bytes;
     if (low > 0 && slow_with(p, place, asked, (low + 1) * unit, bytes)) return 0;
   }
   return climb(asked, low, high, unit);

@@ -71,6 +71,7 @@ static void run_row(struct spp_jo *jo, const struct spp_run_score *r) {
     spp_jo_bool(jo, "fits", r->predicted_fits);
   else
     spp_jo_null(jo, "fits");
+  number_or_null(jo, "fit_probability", r->fit_probability, scored);
   if (r->predicted_max_seq > 0)
     spp_jo_i64(jo, "max_seq_tokens", r->predicted_max_seq);
   else

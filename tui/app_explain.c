@@ -1,4 +1,5 @@
 /* What stands behind a number: the ledger's tensors, and sentences with formula, values and source. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,8 @@ static void explain_memory(const struct spp_plan *plan, struct spp_str *out) {
   spp_str_addf(out, "when      %s; 80 %% of such runs stay within %s and %s\n",
                spp_moment_name(m->peak_moment), spp_bytes_print(m->low_bytes, a),
                spp_bytes_print(m->high_bytes, b));
-  spp_str_addf(out, "fits      %s, probability %.0f %%\n", m->fits ? "yes" : "no", 100 * m->fit_probability);
+  spp_str_addf(out, "fits      %s, probability %.0f %%\n", m->fits ? "yes" : "no",
+               floor(100 * m->fit_probability));
   spp_str_add(out, "source    docs/memory.md; Enter on a part shows its tensors");
 }
 

@@ -159,7 +159,8 @@ static void a_fast_plan_that_may_not_fit_stands_behind_the_likely_ones(void **st
   spp_search_free(&bold);
 }
 
-/* Φ(0.8416) = 0.8: what takes capacity / (1 + 0.8416 sigma) is as likely to fit as that. */
+/* Student's quantile with two degrees of freedom, (2p - 1) sqrt(2 / (4p (1 - p))), is 1.06066 for p = 0.8 and 1.88562 for
+ * 0.9, which stands for 1.28155 sigma: what takes capacity / (1 + 0.72087 sigma) is 0.8 likely to fit. */
 static void likelihood_falls_as_bytes_grow(void **state) {
   struct spp_search_options options;
   struct spp_search_result result;
@@ -169,7 +170,7 @@ static void likelihood_falls_as_bytes_grow(void **state) {
   expect_status(spp_search(&options, &result, &diag), SPP_OK, &diag);
   const struct spp_job *job = &result.plans[0].job;
   double capacity = (double)job->gpu->capacity_bytes,
-         bytes = capacity / (1 + 0.8416212335729143 * job->framework->memory_sigma);
+         bytes = capacity / (1 + 0.72087275561 * job->framework->memory_sigma);
   expect_rel(spp_memory_fit_probability(job, (int64_t)bytes, 0), 0.8, 1e-6);
   expect_rel(spp_memory_fit_probability(job, (int64_t)capacity, 0), 0.5, 1e-6);
   for (int64_t gib = 1; gib < 200; gib++)
