@@ -40,7 +40,7 @@
 
 static const struct spp_feature features[] = {
     {"mpi", HAVE_MPI, "ranks as processes (Open MPI)"},
-    {"cuda", HAVE_CUDA, "kernels on NVIDIA GPUs"},
+    {"cuda", HAVE_CUDA, "kernels on NVIDIA GPUs: checked by emulation, not yet run on a device"},
     {"nccl", HAVE_NCCL, "collectives between NVIDIA GPUs"},
     {"blas", HAVE_BLAS, "fast matrix products on the CPU (OpenBLAS)"},
     {"gsl", HAVE_GSL, "fits of measured constants (GNU Scientific Library)"},

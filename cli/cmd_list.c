@@ -9,6 +9,7 @@
 #include "cli/setup.h"
 #include "exec/backend.h"
 #include "interop/format.h"
+#include "kernels/device.h"
 #include "kernels/table.h"
 
 enum { MAX_NAMES = 4096 };
@@ -146,22 +147,32 @@ static enum spp_status feature_row(struct spp_cli *cli, const char *name, struct
   return SPP_OK;
 }
 
+static void kernel_cells(struct spp_echo *cells, const char *name, const char *absent, bool usable,
+                         const char *description, const char *why_not) {
+  cells[0] = text_cell(name);
+  cells[1] = bool_cell(!absent);
+  cells[2] = bool_cell(usable);
+  cells[3] = text_cell(description);
+  cells[4] = text_cell(absent ? absent : usable ? NULL : why_not);
+}
+
+/* Rows of the processor, then of devices. */
 static enum spp_status kernel_row(struct spp_cli *cli, const char *name, struct spp_echo *cells,
                                   struct spp_diag *diag) {
-  int count;
+  int count, devices;
   const struct spp_kernels *const *all = spp_kernels_all(&count);
-  (void)cli, (void)diag;
-  for (int i = 0; i < count; i++) {
-    if (strcmp(all[i]->name, name) != 0) continue;
-    bool usable = spp_kernels_usable(all[i]);
-    const char *why = all[i]->absent ? all[i]->absent
-                      : usable       ? NULL
-                                     : "this processor lacks the instructions";
-    cells[0] = text_cell(name);
-    cells[1] = bool_cell(!all[i]->absent);
-    cells[2] = bool_cell(usable);
-    cells[3] = text_cell(all[i]->description);
-    cells[4] = text_cell(why);
+  const struct spp_device *const *device = spp_devices_all(&devices);
+  (void)diag;
+  for (int i = 0; i < count; i++)
+    if (strcmp(all[i]->name, name) == 0)
+      kernel_cells(cells, name, all[i]->absent, spp_kernels_usable(all[i]), all[i]->description,
+                   "this processor lacks the instructions");
+  for (int i = 0; i < devices; i++) {
+    struct spp_diag why = {0};
+    if (strcmp(device[i]->name, name) != 0) continue;
+    bool usable = spp_device_usable(device[i], &why);
+    kernel_cells(cells, name, device[i]->absent, usable, device[i]->description,
+                 spp_arena_strdup(&cli->arena, why.what));
   }
   return SPP_OK;
 }
@@ -200,13 +211,18 @@ static enum spp_status backend_row(struct spp_cli *cli, const char *name, struct
 
 static enum spp_status kernel_names(const char *config_dir, struct spp_arena *arena,
                                     const char *const **names, int *count, struct spp_diag *diag) {
-  const struct spp_kernels *const *all = spp_kernels_all(count);
-  const char **words = spp_arena_array(arena, (size_t)*count + 1, sizeof *words);
+  int rows, devices;
+  const struct spp_kernels *const *all = spp_kernels_all(&rows);
+  const struct spp_device *const *device = spp_devices_all(&devices);
+  const char **words = spp_arena_array(arena, (size_t)(rows + devices) + 1, sizeof *words);
   (void)config_dir;
   if (!words) return spp_diag_oom(diag);
-  for (int i = 0; i < *count; i++)
+  for (int i = 0; i < rows; i++)
     words[i] = all[i]->name;
+  for (int i = 0; i < devices; i++)
+    words[rows + i] = device[i]->name;
   *names = words;
+  *count = rows + devices;
   return SPP_OK;
 }
 
@@ -367,10 +383,12 @@ static const struct listing *choose(const char *what, struct spp_diag *diag) {
     if (what && strcmp(names[i], what) == 0) return &listings[i];
   }
   near = what ? spp_suggest(what, names, LISTINGS) : NULL;
-  snprintf(hint, sizeof hint,
-           near ? "did you mean '%s'?"
-                : "one of models, gpus, clusters, frameworks, strategies, exporters, kernels, backends, features%s",
-           near ? near : "");
+  snprintf(
+      hint, sizeof hint,
+      near
+          ? "did you mean '%s'?"
+          : "one of models, gpus, clusters, frameworks, strategies, exporters, kernels, backends, features%s",
+      near ? near : "");
   spp_diag_set(diag, SPP_ERR_USAGE, "list", hint,
                what ? "nothing called '%.60s' to list" : "list needs to know what%s", what ? what : "");
   return NULL;

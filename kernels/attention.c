@@ -29,7 +29,7 @@ static enum spp_status refuse(const char *fault, struct spp_diag *diag) {
   return spp_diag_set(diag, SPP_ERR_INPUT, "attention", NULL, "%s", fault);
 }
 
-static const char *forward_fault(const struct spp_attn_forward *a) {
+const char *spp_attn_forward_fault(const struct spp_attn_forward *a) {
   const struct spp_attn_shape *s = &a->shape;
   const char *fault = shape_fault(s);
   if (!fault) fault = rows_fault(&a->q, s->q_heads, s->head_dim);
@@ -41,7 +41,7 @@ static const char *forward_fault(const struct spp_attn_forward *a) {
   return fault;
 }
 
-static const char *backward_fault(const struct spp_attn_backward *a) {
+const char *spp_attn_backward_fault(const struct spp_attn_backward *a) {
   const struct spp_attn_shape *s = &a->shape;
   int64_t dk = s->head_dim, dv = spp_attn_v_dim(s);
   const struct {
@@ -87,7 +87,7 @@ int64_t spp_attn_backward_workspace_bytes(const struct spp_kernels *kernels,
 enum spp_status spp_attn_forward(const struct spp_kernels *kernels, const struct spp_attn_forward *a,
                                  void *workspace, struct spp_diag *diag) {
   const struct spp_tile_ops *tile = forward_tile(kernels, a);
-  const char *fault = forward_fault(a);
+  const char *fault = spp_attn_forward_fault(a);
   if (fault) return refuse(fault, diag);
   if (tile)
     spp_attn_flash_forward(tile, a, workspace);
@@ -99,7 +99,7 @@ enum spp_status spp_attn_forward(const struct spp_kernels *kernels, const struct
 enum spp_status spp_attn_backward(const struct spp_kernels *kernels, const struct spp_attn_backward *a,
                                   void *workspace, struct spp_diag *diag) {
   const struct spp_tile_ops *tile = backward_tile(kernels, a);
-  const char *fault = backward_fault(a);
+  const char *fault = spp_attn_backward_fault(a);
   if (fault) return refuse(fault, diag);
   if (tile)
     spp_attn_flash_backward(tile, a, workspace);

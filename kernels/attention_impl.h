@@ -1,9 +1,14 @@
-/* The two implementations behind attention.h. Internal to kernels/; arguments have been checked. */
+/* The two implementations behind attention.h, whose arguments have been checked. Internal to kernels/. */
 #ifndef SPP_KERNELS_ATTENTION_IMPL_H
 #define SPP_KERNELS_ATTENTION_IMPL_H
 
 #include "kernels/attention.h"
 #include "kernels/tile.h"
+
+/* The rule of attention.h that the arguments break; NULL: none. Reads nothing but the mask behind its
+ * addresses. */
+const char *spp_attn_forward_fault(const struct spp_attn_forward *a);
+const char *spp_attn_backward_fault(const struct spp_attn_backward *a);
 
 /* Plain loops in double precision: the judge of everything else. */
 void spp_attn_ref_forward(const struct spp_attn_forward *a);

@@ -1,4 +1,4 @@
-#include "kernels/gemm.h"
+#include "kernels/gemm_impl.h"
 
 #include "kernels/scratch.h"
 #include "kernels/table.h"
@@ -19,7 +19,7 @@ enum {
   TILE_FLOATS = TILE_M * TILE_K + TILE_K * TILE_N + TILE_M * TILE_N
 };
 
-static const char *fault_of(const struct spp_gemm *g) {
+const char *spp_gemm_fault(const struct spp_gemm *g) {
   if (g->m < 0 || g->n < 0 || g->k < 0) return "a size is negative";
   if (g->m > INT32_MAX || g->n > INT32_MAX || g->k > INT32_MAX) return "a size is over 2^31 - 1";
   if (g->a.ld > INT32_MAX || g->b.ld > INT32_MAX || g->c.ld > INT32_MAX)
@@ -153,7 +153,7 @@ int64_t spp_gemm_workspace_bytes(const struct spp_gemm *g) {
 }
 
 enum spp_status spp_gemm(const struct spp_gemm *g, void *workspace, struct spp_diag *diag) {
-  const char *fault = fault_of(g);
+  const char *fault = spp_gemm_fault(g);
   if (fault) return spp_diag_set(diag, SPP_ERR_INPUT, "matrix product", NULL, "%s", fault);
   if (g->m == 0 || g->n == 0) return SPP_OK;
   if (whole_product(g)) return SPP_OK;

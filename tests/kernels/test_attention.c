@@ -107,11 +107,11 @@ static void compare_stats(const struct attn_case *a, const struct attn_case *b, 
 static struct attn_case reference_of(struct spp_attn_shape shape, enum spp_storage storage,
                                      const float *sinks) {
   int count;
-  const struct spp_kernels *reference = spp_kernels_all(&count)[0];
+  const struct spp_kernels *reference = judged_rows(&count)[0];
   struct attn_case want = case_make(shape, storage);
   want.sinks = sinks;
   case_forward(reference, &want, (struct spp_attn_options){0});
-  spp_attn_delta(reference, &want.shape, want.dout, want.out, want.delta);
+  judged_attn_delta(reference, &want.shape, want.dout, want.out, want.delta);
   case_backward(reference, &want, (struct spp_attn_options){0});
   return want;
 }
@@ -141,7 +141,7 @@ static void every_variant_agrees_with_the_reference_about_sinks(void **state) {
   static const float sinks[] = {-3.0F, 0.5F, 4.0F, 40.0F, -60.0F, 1.0F, 2.0F, 3.0F};
   (void)state;
   int count;
-  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const struct spp_kernels *const *all = judged_rows(&count);
   for (int i = 0; i < CASES; i += 4)
     for (int storage = SPP_STORE_F32; storage <= SPP_STORE_BF16; storage++) {
       struct attn_case want = reference_of(cases[i].shape, (enum spp_storage)storage, sinks);
@@ -157,7 +157,7 @@ static void every_variant_agrees_with_the_reference_about_sinks(void **state) {
 static void every_variant_agrees_with_the_reference(void **state) {
   (void)state;
   int count;
-  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const struct spp_kernels *const *all = judged_rows(&count);
   for (int i = 0; i < CASES; i++)
     for (int storage = SPP_STORE_F32; storage <= SPP_STORE_BF16; storage++) {
       struct attn_case want = reference_of(cases[i].shape, (enum spp_storage)storage, NULL);
@@ -175,7 +175,7 @@ static void every_variant_agrees_with_the_reference(void **state) {
 static void bf16_inputs_may_give_fp32_results(void **state) {
   (void)state;
   int count;
-  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const struct spp_kernels *const *all = judged_rows(&count);
   struct spp_attn_shape shape = SHAPE(101, 101, 4, 2, 64, 0, {.kind = SPP_MASK_CAUSAL});
   struct attn_case want = {0};
   for (int v = 0; v < count; v++) {
@@ -188,13 +188,13 @@ static void bf16_inputs_may_give_fp32_results(void **state) {
       *results[i] = case_rows(101, i < 2 ? 256 : 128, i, SPP_STORE_F32, 9);
     }
     case_forward(all[v], &got, (struct spp_attn_options){0});
-    spp_attn_delta(all[v], &got.shape, got.dout, got.out, got.delta);
+    judged_attn_delta(all[v], &got.shape, got.dout, got.out, got.delta);
     case_backward(all[v], &got, (struct spp_attn_options){0});
     if (v == 0) {
       want = got;
       continue;
     }
-    double bound = all[v]->tile_bf16 ? 4e-3 : 1e-5;
+    double bound = judged_rounds_bf16(all[v]) ? 4e-3 : 1e-5;
     expect_near(case_error(&got.out, &want.out, 101, 256), 0.0, bound);
     expect_near(case_error(&got.dq, &want.dq, 101, 256), 0.0, bound);
     expect_near(case_error(&got.dk, &want.dk, 101, 128), 0.0, bound);
@@ -207,14 +207,14 @@ static void bf16_inputs_may_give_fp32_results(void **state) {
 static void rows_without_keys_give_zero_and_minus_infinity(void **state) {
   (void)state;
   int count;
-  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const struct spp_kernels *const *all = judged_rows(&count);
   struct spp_attn_shape shape = SHAPE(40, 40, 2, 1, 32, 0, {.kind = SPP_MASK_CAUSAL, .kv = {.first = 10}});
   for (int v = 0; v < count; v++) {
     if (!spp_kernels_usable(all[v])) continue;
     expect_note("%s", all[v]->name);
     struct attn_case c = case_make(shape, SPP_STORE_F32);
     case_forward(all[v], &c, (struct spp_attn_options){0});
-    spp_attn_delta(spp_kernels_best(), &c.shape, c.dout, c.out, c.delta);
+    judged_attn_delta(judged_best(), &c.shape, c.dout, c.out, c.delta);
     case_backward(all[v], &c, (struct spp_attn_options){0});
     for (int64_t t = 0; t < 10; t++) {
       expect_true(c.lse.data[t] == -INFINITY);
@@ -241,8 +241,8 @@ static void a_future_token_never_changes_the_past(void **state) {
             77, 9);
   case_fill((float *)b.v.data + CHANGED * b.v.row_stride, SPP_STORE_F32, (TOKENS - CHANGED) * b.v.row_stride,
             78, 9);
-  case_forward(spp_kernels_best(), &a, (struct spp_attn_options){0});
-  case_forward(spp_kernels_best(), &b, (struct spp_attn_options){0});
+  case_forward(judged_best(), &a, (struct spp_attn_options){0});
+  case_forward(judged_best(), &b, (struct spp_attn_options){0});
   for (int64_t t = 0; t < TOKENS; t++) {
     bool same = true;
     for (int64_t i = 0; i < WIDTH; i++)
@@ -259,16 +259,16 @@ static void results_do_not_depend_on_block_sizes(void **state) {
   static const int64_t blocks[][2] = {{16, 16}, {16, 128}, {128, 16}, {48, 80}, {256, 256}};
   struct spp_attn_shape shape = SHAPE(201, 201, 2, 1, 64, 0, {.kind = SPP_MASK_CAUSAL});
   struct attn_case want = case_make(shape, SPP_STORE_F32);
-  case_forward(spp_kernels_best(), &want, (struct spp_attn_options){0});
-  spp_attn_delta(spp_kernels_best(), &want.shape, want.dout, want.out, want.delta);
-  case_backward(spp_kernels_best(), &want, (struct spp_attn_options){0});
+  case_forward(judged_best(), &want, (struct spp_attn_options){0});
+  judged_attn_delta(judged_best(), &want.shape, want.dout, want.out, want.delta);
+  case_backward(judged_best(), &want, (struct spp_attn_options){0});
   for (int i = 0; i < 5; i++) {
     struct attn_case got = case_make(shape, SPP_STORE_F32);
     struct spp_attn_options options = {1, blocks[i][0], blocks[i][1]};
     expect_note("blocks %d x %d", (int)blocks[i][0], (int)blocks[i][1]);
-    case_forward(spp_kernels_best(), &got, options);
-    spp_attn_delta(spp_kernels_best(), &got.shape, got.dout, got.out, got.delta);
-    case_backward(spp_kernels_best(), &got, options);
+    case_forward(judged_best(), &got, options);
+    judged_attn_delta(judged_best(), &got.shape, got.dout, got.out, got.delta);
+    case_backward(judged_best(), &got, options);
     expect_near(case_error(&got.out, &want.out, 201, 128), 0.0, 1e-6);
     expect_near(case_error(&got.dq, &want.dq, 201, 128), 0.0, 2e-6);
     expect_near(case_error(&got.dk, &want.dk, 201, 64), 0.0, 2e-6);
@@ -288,15 +288,15 @@ static void results_have_the_same_bits_for_any_number_of_threads(void **state) {
   struct spp_attn_shape shape = SHAPE(260, 260, 4, 1, 64, 0, {.kind = SPP_MASK_CAUSAL});
   for (int storage = SPP_STORE_F32; storage <= SPP_STORE_BF16; storage++) {
     struct attn_case one = case_make(shape, (enum spp_storage)storage);
-    case_forward(spp_kernels_best(), &one, (struct spp_attn_options){1, 32, 32});
-    spp_attn_delta(spp_kernels_best(), &one.shape, one.dout, one.out, one.delta);
-    case_backward(spp_kernels_best(), &one, (struct spp_attn_options){1, 32, 32});
+    case_forward(judged_best(), &one, (struct spp_attn_options){1, 32, 32});
+    judged_attn_delta(judged_best(), &one.shape, one.dout, one.out, one.delta);
+    case_backward(judged_best(), &one, (struct spp_attn_options){1, 32, 32});
     for (int run = 0; run < 6; run++) {
       struct attn_case many = case_make(shape, (enum spp_storage)storage);
       struct spp_attn_options options = {1 + run, 32, 32};
-      case_forward(spp_kernels_best(), &many, options);
-      spp_attn_delta(spp_kernels_best(), &many.shape, many.dout, many.out, many.delta);
-      case_backward(spp_kernels_best(), &many, options);
+      case_forward(judged_best(), &many, options);
+      judged_attn_delta(judged_best(), &many.shape, many.dout, many.out, many.delta);
+      case_backward(judged_best(), &many, options);
       expect_note("%d threads", 1 + run);
       expect_same_bits(&many.out, &one.out, 260);
       expect_same_bits(&many.dq, &one.dq, 260);
@@ -313,7 +313,7 @@ static void results_have_the_same_bits_for_any_number_of_threads(void **state) {
 static void large_scores_stay_finite(void **state) {
   (void)state;
   int count;
-  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const struct spp_kernels *const *all = judged_rows(&count);
   struct spp_attn_shape shape = SHAPE(70, 70, 1, 1, 64, 1.0F, {.kind = SPP_MASK_CAUSAL});
   struct attn_case want = case_make(shape, SPP_STORE_F32);
   case_fill(want.q.data, SPP_STORE_F32, 70 * want.q.row_stride, 1, 40.0F);
@@ -357,7 +357,7 @@ static void a_bad_shape_is_refused_with_the_rule(void **state) {
     struct spp_diag diag = {0};
     f.q.row_stride = f.k.row_stride = f.v.row_stride = f.out.row_stride = 100000;
     f.lse.head_stride = 64;
-    expect_status(spp_attn_forward(spp_kernels_best(), &f, NULL, &diag), SPP_ERR_INPUT, NULL);
+    expect_status(judged_attn_forward(judged_best(), &f, NULL, &diag), SPP_ERR_INPUT, NULL);
     expect_has(diag.what, bad[i].words);
   }
 }
@@ -389,6 +389,7 @@ int main(void) {
       cmocka_unit_test(a_bad_shape_is_refused_with_the_rule),
       cmocka_unit_test(flops_count_visible_pairs),
   };
+  if (!judged_ready()) return JUDGED_SKIPPED;
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   return failed != 0;
 }

@@ -21,7 +21,7 @@ static void judge(int size, bool ta, bool tb, enum spp_storage storage) {
   if (sizes[size].beta == 0.0F) spp_store(c.data, storage, 0, NAN); /* must not be read */
   void *workspace = case_alloc(spp_gemm_workspace_bytes(&g));
   struct spp_diag diag = {0};
-  expect_status(spp_gemm(&g, workspace, &diag), SPP_OK, &diag);
+  expect_status(judged_gemm(&g, workspace, &diag), SPP_OK, &diag);
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) {
       double sum = 0.0, size_of_terms = 1.0;
@@ -59,10 +59,10 @@ static void short_rows_and_negative_sizes_are_refused(void **state) {
   (void)state;
   struct spp_diag diag = {0};
   struct spp_gemm g = {.m = 4, .n = 4, .k = 4, .a = {.ld = 4}, .b = {.ld = 3}, .c = {.ld = 4}};
-  expect_status(spp_gemm(&g, NULL, &diag), SPP_ERR_INPUT, NULL);
+  expect_status(judged_gemm(&g, NULL, &diag), SPP_ERR_INPUT, NULL);
   expect_has(diag.what, "rows of B");
   g.m = -1;
-  expect_status(spp_gemm(&g, NULL, &diag), SPP_ERR_INPUT, NULL);
+  expect_status(judged_gemm(&g, NULL, &diag), SPP_ERR_INPUT, NULL);
   expect_has(diag.what, "negative");
 }
 
@@ -79,6 +79,7 @@ int main(void) {
       cmocka_unit_test(short_rows_and_negative_sizes_are_refused),
       cmocka_unit_test(it_says_which_library_runs),
   };
+  if (!judged_ready()) return JUDGED_SKIPPED;
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   return failed != 0;
 }

@@ -5,7 +5,7 @@
 static void two_rows_merge_by_their_weights(void **state) {
   (void)state;
   float out = 1.0F, lse = 0.0F, block_out = 5.0F, block_lse = logf(3.0F);
-  spp_lse_merge(1, 1, 1, &out, 1, &lse, 1, &block_out, 1, &block_lse, 1);
+  judged_lse_merge(1, 1, 1, &out, 1, &lse, 1, &block_out, 1, &block_lse, 1);
   expect_rel((double)out, 4.0, 1e-6);
   expect_rel((double)lse, log(4.0), 1e-6);
 }
@@ -13,21 +13,21 @@ static void two_rows_merge_by_their_weights(void **state) {
 static void a_side_without_keys_leaves_the_other(void **state) {
   (void)state;
   float out = 0.0F, lse = -INFINITY, block_out = 5.0F, block_lse = 2.0F;
-  spp_lse_merge(1, 1, 1, &out, 1, &lse, 1, &block_out, 1, &block_lse, 1);
+  judged_lse_merge(1, 1, 1, &out, 1, &lse, 1, &block_out, 1, &block_lse, 1);
   expect_true(out == 5.0F && lse == 2.0F);
   float nothing = 0.0F, none = -INFINITY;
-  spp_lse_merge(1, 1, 1, &out, 1, &lse, 1, &nothing, 1, &none, 1);
+  judged_lse_merge(1, 1, 1, &out, 1, &lse, 1, &nothing, 1, &none, 1);
   expect_true(out == 5.0F && lse == 2.0F);
   out = 0.0F;
   lse = -INFINITY;
-  spp_lse_merge(1, 1, 1, &out, 1, &lse, 1, &nothing, 1, &none, 1);
+  judged_lse_merge(1, 1, 1, &out, 1, &lse, 1, &nothing, 1, &none, 1);
   expect_true(out == 0.0F && lse == -INFINITY);
 }
 
 static void far_apart_sums_do_not_overflow(void **state) {
   (void)state;
   float out = 1.0F, lse = -5000.0F, block_out = 5.0F, block_lse = 5000.0F;
-  spp_lse_merge(1, 1, 1, &out, 1, &lse, 1, &block_out, 1, &block_lse, 1);
+  judged_lse_merge(1, 1, 1, &out, 1, &lse, 1, &block_out, 1, &block_lse, 1);
   expect_true(out == 5.0F && lse == 5000.0F);
 }
 
@@ -45,10 +45,10 @@ static void attention_over_pieces_of_the_keys_equals_the_whole(void **state) {
   static const int64_t cuts[] = {0, 40, 41, 120};
   struct spp_attn_options options = {0};
   struct spp_attn_shape shape = SHAPE(TOKENS, TOKENS, HEADS, KV_HEADS, DIM, 0, spp_mask_causal(0, 0));
-  const struct spp_kernels *kernels = spp_kernels_best();
+  const struct spp_kernels *kernels = judged_best();
   struct attn_case whole = case_make(shape, SPP_STORE_F32), sum = case_make(shape, SPP_STORE_F32);
   case_forward(kernels, &whole, options);
-  spp_attn_delta(spp_kernels_best(), &whole.shape, whole.dout, whole.out, whole.delta);
+  judged_attn_delta(judged_best(), &whole.shape, whole.dout, whole.out, whole.delta);
   case_backward(kernels, &whole, options);
   memset(sum.out.data, 0, (size_t)(TOKENS * sum.out.row_stride) * 4);
   for (int64_t i = 0; i < HEADS * sum.lse.head_stride; i++)
@@ -60,12 +60,12 @@ static void attention_over_pieces_of_the_keys_equals_the_whole(void **state) {
     view.k = from(&block.k, cuts[piece]);
     view.v = from(&block.v, cuts[piece]);
     case_forward(kernels, &view, options);
-    spp_lse_merge(TOKENS, HEADS, DIM, sum.out.data, sum.out.row_stride, sum.lse.data, sum.lse.head_stride,
-                  view.out.data, view.out.row_stride, view.lse.data, view.lse.head_stride);
+    judged_lse_merge(TOKENS, HEADS, DIM, sum.out.data, sum.out.row_stride, sum.lse.data, sum.lse.head_stride,
+                     view.out.data, view.out.row_stride, view.lse.data, view.lse.head_stride);
     case_free(&block);
   }
   expect_near(case_error(&sum.out, &whole.out, TOKENS, HEADS * DIM), 0.0, 1e-6);
-  spp_attn_delta(spp_kernels_best(), &sum.shape, sum.dout, sum.out, sum.delta);
+  judged_attn_delta(judged_best(), &sum.shape, sum.dout, sum.out, sum.delta);
   memset(sum.dq.data, 0, (size_t)(TOKENS * sum.dq.row_stride) * 4);
   for (int piece = 0; piece < 3; piece++) {
     struct attn_case block = case_make(shape, SPP_STORE_F32), view = sum;
@@ -96,6 +96,7 @@ int main(void) {
       cmocka_unit_test(far_apart_sums_do_not_overflow),
       cmocka_unit_test(attention_over_pieces_of_the_keys_equals_the_whole),
   };
+  if (!judged_ready()) return JUDGED_SKIPPED;
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   return failed != 0;
 }

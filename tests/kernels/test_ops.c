@@ -211,7 +211,7 @@ enum { OPERATORS = sizeof operators / sizeof operators[0] };
 static void judge(const struct spp_kernels *kernels, int op, int64_t width, enum spp_storage storage) {
   int count;
   struct arrays want = make_arrays(storage), got = make_arrays(storage);
-  operators[op].run(spp_kernels_all(&count)[0]->ops, &want, width);
+  operators[op].run(judged_rows(&count)[0]->ops, &want, width);
   operators[op].run(kernels->ops, &got, width);
   expect_note("%s, %s of %d, %s", kernels->name, operators[op].name, (int)width, storage ? "bf16" : "fp32");
   expect_arrays_close(&got, &want);
@@ -223,7 +223,7 @@ static void judge(const struct spp_kernels *kernels, int op, int64_t width, enum
 static void every_variant_agrees_with_the_reference(void **state) {
   (void)state;
   int count;
-  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const struct spp_kernels *const *all = judged_rows(&count);
   for (int v = 1; v < count; v++)
     for (int op = 0; spp_kernels_usable(all[v]) && op < OPERATORS; op++)
       for (int w = 0; w < WIDTHS; w++)
@@ -235,7 +235,7 @@ static void every_variant_agrees_with_the_reference(void **state) {
 static void cross_entropy_of_two_columns(void **state) {
   (void)state;
   int count;
-  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const struct spp_kernels *const *all = judged_rows(&count);
   for (int v = 0; v < count; v++) {
     if (!spp_kernels_usable(all[v])) continue;
     float logits[2] = {0.0F, logf(3.0F)}, max, sum, own, loss, grad = 1.0F;
@@ -270,7 +270,7 @@ static struct spp_cross_entropy ce_args(struct ce_run *r, int64_t first, int64_t
 /* Two ranks with 20 and 30 columns, reduced as all-reduces would, give the loss and gradient of the whole. */
 static void parts_of_the_vocabulary_give_the_whole_loss(void **state) {
   (void)state;
-  const struct spp_ops *ops = spp_kernels_best()->ops;
+  const struct spp_ops *ops = judged_best()->ops;
   static struct ce_run whole, left, right;
   case_fill(whole.logits, SPP_STORE_F32, TOKENS * VOCAB, 5, 8.0F);
   left = right = whole;
@@ -308,7 +308,7 @@ static void parts_of_the_vocabulary_give_the_whole_loss(void **state) {
 /* Tokens are independent: chunks of 4 and 2 give the same bits as 6 at once. */
 static void chunks_of_tokens_give_the_same_bits(void **state) {
   (void)state;
-  const struct spp_ops *ops = spp_kernels_best()->ops;
+  const struct spp_ops *ops = judged_best()->ops;
   static struct ce_run whole, chunked;
   case_fill(whole.logits, SPP_STORE_F32, TOKENS * VOCAB, 5, 8.0F);
   chunked = whole;
@@ -333,7 +333,7 @@ static void chunks_of_tokens_give_the_same_bits(void **state) {
 static void rope_turns_pairs_by_their_angle_and_back(void **state) {
   (void)state;
   int count;
-  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const struct spp_kernels *const *all = judged_rows(&count);
   const int64_t position = 1;
   float c[2], s[2];
   spp_rope_table(1, 4, &position, 10000.0, c, s);
@@ -365,7 +365,7 @@ static void rope_turns_pairs_by_their_angle_and_back(void **state) {
 static void rope_turns_a_part_of_each_head(void **state) {
   (void)state;
   int count;
-  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const struct spp_kernels *const *all = judged_rows(&count);
   const int64_t position = 1;
   const double cosine[] = {cos(1.0), cos(0.01)}, sine[] = {sin(1.0), sin(0.01)};
   float c[2], s[2];
@@ -415,7 +415,7 @@ static void rope_turns_a_part_of_each_head(void **state) {
 static void the_first_adamw_step_moves_by_the_rate(void **state) {
   (void)state;
   int count;
-  const struct spp_kernels *const *all = spp_kernels_all(&count);
+  const struct spp_kernels *const *all = judged_rows(&count);
   for (int v = 0; v < count; v++) {
     if (!spp_kernels_usable(all[v])) continue;
     float grad = 0.25F, master = 1.0F, m = 0.0F, second = 0.0F;
@@ -436,14 +436,14 @@ static void the_router_picks_the_largest(void **state) {
   float logits[3] = {0.0F, logf(2.0F), logf(5.0F)}, probs[3], weights[2];
   int32_t chosen[2];
   struct spp_router a = {1, 3, 2, true, false, logits, probs, chosen, weights, NULL, NULL};
-  spp_router_forward(spp_kernels_best(), &a);
+  judged_router_forward(judged_best(), &a);
   expect_i64(chosen[0], 2);
   expect_i64(chosen[1], 1);
   expect_rel((double)probs[0], 0.125, 1e-6);
   expect_rel((double)weights[0], 5.0 / 7.0, 1e-6);
   expect_rel((double)weights[1], 2.0 / 7.0, 1e-6);
   a.normalise = false;
-  spp_router_forward(spp_kernels_best(), &a);
+  judged_router_forward(judged_best(), &a);
   expect_rel((double)weights[0], 0.625, 1e-6);
 }
 
@@ -452,7 +452,7 @@ static void router_ties_go_to_the_lower_expert(void **state) {
   float logits[4] = {1, 1, 1, 1}, probs[4], weights[2];
   int32_t chosen[2];
   struct spp_router a = {1, 4, 2, true, false, logits, probs, chosen, weights, NULL, NULL};
-  spp_router_forward(spp_kernels_best(), &a);
+  judged_router_forward(judged_best(), &a);
   expect_i64(chosen[0], 0);
   expect_i64(chosen[1], 1);
 }
@@ -463,13 +463,13 @@ static void the_router_chooses_in_the_best_groups(void **state) {
   (void)state;
   const float probs[6] = {5, 1, 4, 4, 0, 6};
   int32_t chosen[3];
-  spp_router_choose_in_groups(probs, 6, &(struct spp_router_groups){3, 1, 1}, 2, chosen);
+  judged_router_choose_in_groups(probs, 6, &(struct spp_router_groups){3, 1, 1}, 2, chosen);
   expect_i64(chosen[0], 5);
   expect_i64(chosen[1], 4);
-  spp_router_choose_in_groups(probs, 6, &(struct spp_router_groups){3, 1, 2}, 2, chosen);
+  judged_router_choose_in_groups(probs, 6, &(struct spp_router_groups){3, 1, 2}, 2, chosen);
   expect_i64(chosen[0], 2);
   expect_i64(chosen[1], 3);
-  spp_router_choose_in_groups(probs, 6, &(struct spp_router_groups){3, 2, 1}, 3, chosen);
+  judged_router_choose_in_groups(probs, 6, &(struct spp_router_groups){3, 2, 1}, 3, chosen);
   expect_i64(chosen[0], 5);
   expect_i64(chosen[1], 0);
   expect_i64(chosen[2], 1);
@@ -488,6 +488,7 @@ int main(void) {
       cmocka_unit_test(router_ties_go_to_the_lower_expert),
       cmocka_unit_test(the_router_chooses_in_the_best_groups),
   };
+  if (!judged_ready()) return JUDGED_SKIPPED;
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   return failed != 0;
 }

@@ -1,0 +1,188 @@
+/* The host side of the CUDA runtime as far as kernels/cuda calls it. */
+#include "tests/simt/cuda_runtime.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include <map>
+#include <vector>
+
+struct simt_stream {
+  std::vector<std::function<void()>> work;
+};
+struct simt_event {
+  double seconds;
+};
+
+namespace {
+
+enum {
+  GUARD_BYTES = 256,
+  GUARD = 0xa7,
+  MOST_SHARED_BYTES = 166912, /* of compute capability 8.0 */
+  SHARED_BYTES_UNASKED = 49152
+};
+const size_t DEVICE_BYTES = (size_t)1 << 36;
+
+std::map<unsigned char *, size_t> allocations;
+std::map<const void *, int> allowed;
+cudaError_t last_error = cudaSuccess;
+
+cudaError_t failed(cudaError_t error) {
+  return last_error = error;
+}
+
+/* The bytes lie in one allocation. */
+void must_be_device(const void *memory, size_t bytes, const char *what) {
+  unsigned char *at = (unsigned char *)memory;
+  auto next = allocations.upper_bound(at);
+  if (next != allocations.begin()) {
+    auto a = std::prev(next);
+    if (at + bytes <= a->first + a->second) return;
+  }
+  if (bytes > 0) simt::fail("%s of %zu bytes of memory that is not of the device", what, bytes);
+}
+
+void check_guards(unsigned char *memory, size_t bytes) {
+  for (int i = 1; i <= GUARD_BYTES; i++)
+    if (memory[-i] != GUARD || memory[bytes + (size_t)i - 1] != GUARD)
+      simt::fail("written outside an allocation of %zu bytes, %d bytes %s", bytes, i,
+                 memory[-i] != GUARD ? "before it" : "behind it");
+}
+
+} // namespace
+
+namespace simt {
+
+void put_off(cudaStream_t stream, std::function<void()> work) {
+  stream->work.push_back(std::move(work));
+}
+
+void allow_shared(const void *kernel, int bytes) {
+  allowed[kernel] = bytes;
+}
+
+cudaError_t check_launch(const cudaLaunchConfig_t *c, const void *kernel) {
+  size_t threads = (size_t)c->blockDim.x * c->blockDim.y * c->blockDim.z;
+  auto found = allowed.find(kernel);
+  size_t most = found == allowed.end() ? (size_t)SHARED_BYTES_UNASKED : (size_t)found->second;
+  if (threads == 0 || threads > 1024 || c->gridDim.x == 0 || c->gridDim.x > 0x7fffffffu ||
+      c->gridDim.y != 1 || c->gridDim.z != 1 || c->dynamicSmemBytes > most ||
+      c->dynamicSmemBytes > MOST_SHARED_BYTES)
+    return failed(cudaErrorInvalidValue);
+  return cudaSuccess;
+}
+
+} // namespace simt
+
+const char *cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaErrorInvalidValue";
+}
+const char *cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+  case cudaSuccess: return "no error";
+  case cudaErrorMemoryAllocation: return "out of memory";
+  case cudaErrorInvalidDevice: return "invalid device ordinal";
+  default: return "invalid argument";
+  }
+}
+cudaError_t cudaGetLastError() {
+  cudaError_t error = last_error;
+  last_error = cudaSuccess;
+  return error;
+}
+cudaError_t cudaGetDeviceCount(int *count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  return device == 0 ? cudaSuccess : failed(cudaErrorInvalidDevice);
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int) {
+  strcpy(prop->name, "SIMT emulator");
+  prop->multiProcessorCount = 1;
+  prop->major = 8;
+  prop->minor = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int *version) {
+  *version = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int *version) {
+  *version = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+  *stream = new simt_stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  for (auto &work : stream->work)
+    work();
+  stream->work.clear();
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes) {
+  if (bytes > DEVICE_BYTES) return failed(cudaErrorMemoryAllocation);
+  unsigned char *base = (unsigned char *)aligned_alloc(256, (bytes + 2 * GUARD_BYTES + 255) / 256 * 256);
+  if (!base) return failed(cudaErrorMemoryAllocation);
+  memset(base, GUARD, bytes + 2 * GUARD_BYTES);
+  memset(base + GUARD_BYTES, 0xff, bytes);
+  allocations[base + GUARD_BYTES] = bytes;
+  *memory = base + GUARD_BYTES;
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void *memory) {
+  if (!memory) return cudaSuccess;
+  auto found = allocations.find((unsigned char *)memory);
+  if (found == allocations.end()) return failed(cudaErrorInvalidValue);
+  check_guards(found->first, found->second);
+  free(found->first - GUARD_BYTES);
+  allocations.erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  if (kind != cudaMemcpyHostToDevice) must_be_device(from, bytes, "a copy");
+  if (kind != cudaMemcpyDeviceToHost) must_be_device(to, bytes, "a copy");
+  if (kind == cudaMemcpyHostToDevice) { /* pageable memory has been read when the call returns */
+    std::vector<unsigned char> staged((const unsigned char *)from, (const unsigned char *)from + bytes);
+    simt::put_off(stream, [=]() { memcpy(to, staged.data(), bytes); });
+  } else {
+    simt::put_off(stream, [=]() { memcpy(to, from, bytes); });
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
+  must_be_device(memory, bytes, "clearing");
+  simt::put_off(stream, [=]() { memset(memory, value, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event) {
+  *event = new simt_event{0.0};
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  simt::put_off(stream, [=]() {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    event->seconds = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+  *ms = (float)((to->seconds - from->seconds) * 1e3);
+  return cudaSuccess;
+}
