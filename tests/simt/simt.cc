@@ -8,6 +8,7 @@
 #include <ucontext.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -32,6 +33,7 @@ struct fiber {
 };
 
 struct warp {
+  std::vector<unsigned> ready; /* threads that can go on */
   unsigned char slots[2][LANES * SLOT_BYTES];
   unsigned generation;
   int arrived;
@@ -40,7 +42,6 @@ struct warp {
 
 std::vector<fiber> fibers(MAX_THREADS);
 std::vector<warp> warps(MAX_THREADS / LANES);
-std::vector<unsigned> ready;
 jmp_buf scheduler;
 void *scheduler_fake_stack;
 const void *scheduler_stack;
@@ -115,21 +116,39 @@ __attribute__((noinline)) void to_fiber(unsigned thread) {
   arrived(scheduler_fake_stack, nullptr, nullptr);
 }
 
+void go_on(unsigned thread) {
+  warps[thread / LANES].ready.push_back(thread);
+}
+
+/* A thread that can go on, taken from its list; MAX_THREADS: none can. In every other block, by chance, one
+ * of the favourite warp as long as it has any, so that one warp gets far ahead of the others; else one of any
+ * warp. */
+unsigned pick(bool by_warps, unsigned *favourite) {
+  unsigned count = threads / LANES;
+  if (!by_warps || warps[*favourite].ready.empty()) {
+    *favourite = below(count);
+    for (unsigned tried = 0; warps[*favourite].ready.empty(); tried++) {
+      if (tried == count) return MAX_THREADS;
+      *favourite = (*favourite + 1) % count;
+    }
+  }
+  std::vector<unsigned> &ready = warps[*favourite].ready;
+  std::swap(ready[below((unsigned)ready.size())], ready.back());
+  unsigned thread = ready.back();
+  ready.pop_back();
+  return thread;
+}
+
 void run_block(size_t shared_bytes) {
   memset(spp_shared_bytes, POISON, SIMT_SHARED_BYTES);
-  ready.clear();
   for (unsigned t = 0; t < threads; t++) {
     fibers[t].finished = false;
-    ready.push_back(t);
+    go_on(t);
   }
-  for (warp &w : warps)
-    w.arrived = 0;
+  unsigned finished = 0, favourite = 0;
+  bool by_warps = below(2) == 1;
   at_barrier = 0;
-  unsigned finished = 0;
-  while (!ready.empty()) {
-    unsigned pick = below((unsigned)ready.size()), thread = ready[pick];
-    ready[pick] = ready.back();
-    ready.pop_back();
+  for (unsigned thread; (thread = pick(by_warps, &favourite)) < MAX_THREADS;) {
     to_fiber(thread);
     finished += fibers[thread].finished;
   }
@@ -179,8 +198,7 @@ int block_barrier(int value) {
     at_barrier = 0;
     barrier_generation++;
     for (unsigned t = 0; t < threads; t++)
-      if (t != current) ready.push_back(t);
-    ready.push_back(current);
+      go_on(t);
   }
   to_scheduler();
   return barrier_values[mine];
@@ -197,7 +215,7 @@ const unsigned char *collect(const char *what, const void *value, size_t bytes) 
     w.arrived = 0;
     w.generation++;
     for (unsigned t = first; t < first + LANES; t++)
-      ready.push_back(t);
+      go_on(t);
   }
   to_scheduler();
   return slots;

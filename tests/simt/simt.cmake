@@ -1,7 +1,7 @@
 # The kernels of devices, judged by the tests of tests/kernels in two builds besides that for the processor's own:
 # kernels/<file>_gpu on a device (skipped where there is none), and kernels/<file>_simt, where the same sources of
 # kernels/cuda are compiled for the processor (simt.h) and stand in the place of the device.
-set(spp_device_tests attention attention_ref device gemm lse_merge ops ops_grad)
+set(spp_device_tests attention attention_ref device gemm lse_merge ops ops_grad sizes)
 
 include(CheckLanguage)
 set(spp_simt OFF)
