@@ -7,6 +7,13 @@
 #include <map>
 #include <vector>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, bytes)
+#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes)
+#endif
+
 struct simt_stream {
   std::vector<std::function<void()>> work;
 };
@@ -43,7 +50,16 @@ void must_be_device(const void *memory, size_t bytes, const char *what) {
   if (bytes > 0) simt::fail("%s of %zu bytes of memory that is not of the device", what, bytes);
 }
 
+/* Before and behind an allocation, where the address sanitizer also stops who reads. */
+void set_guards(unsigned char *memory, size_t bytes) {
+  memset(memory - GUARD_BYTES, GUARD, GUARD_BYTES);
+  memset(memory + bytes, GUARD, GUARD_BYTES);
+  ASAN_POISON_MEMORY_REGION(memory - GUARD_BYTES, GUARD_BYTES);
+  ASAN_POISON_MEMORY_REGION(memory + bytes, GUARD_BYTES);
+}
 void check_guards(unsigned char *memory, size_t bytes) {
+  ASAN_UNPOISON_MEMORY_REGION(memory - GUARD_BYTES, GUARD_BYTES);
+  ASAN_UNPOISON_MEMORY_REGION(memory + bytes, GUARD_BYTES);
   for (int i = 1; i <= GUARD_BYTES; i++)
     if (memory[-i] != GUARD || memory[bytes + (size_t)i - 1] != GUARD)
       simt::fail("written outside an allocation of %zu bytes, %d bytes %s", bytes, i,
@@ -132,8 +148,8 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
   if (bytes > DEVICE_BYTES) return failed(cudaErrorMemoryAllocation);
   unsigned char *base = (unsigned char *)aligned_alloc(256, (bytes + 2 * GUARD_BYTES + 255) / 256 * 256);
   if (!base) return failed(cudaErrorMemoryAllocation);
-  memset(base, GUARD, bytes + 2 * GUARD_BYTES);
   memset(base + GUARD_BYTES, 0xff, bytes);
+  set_guards(base + GUARD_BYTES, bytes);
   allocations[base + GUARD_BYTES] = bytes;
   *memory = base + GUARD_BYTES;
   return cudaSuccess;

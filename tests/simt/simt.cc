@@ -15,6 +15,19 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+/* Jumps between stacks: swapcontext() would ask the system every time, and the address sanitizer takes
+ * longjmp() for one that leaves frames behind. */
+#ifdef __x86_64__
+typedef void *place[5];
+#define REMEMBER(place) __builtin_setjmp(place)
+#define JUMP(place)     __builtin_longjmp(place, 1)
+#else
+typedef jmp_buf place;
+#define REMEMBER(place) _setjmp(place)
+#define JUMP(place)     _longjmp(place, 1)
+#endif
+#define OWN_STACKS __attribute__((noinline, no_sanitize_address))
+
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 alignas(128) unsigned char spp_shared_bytes[SIMT_SHARED_BYTES];
 
@@ -24,7 +37,7 @@ namespace {
 enum { STACK_BYTES = 256 << 10, MAX_THREADS = 1024, POISON = 0xff, GUARD_BYTES = 256 };
 
 struct fiber {
-  jmp_buf here;
+  place here;
   ucontext_t first;
   bool started, finished;
   unsigned thread;
@@ -42,7 +55,7 @@ struct warp {
 
 std::vector<fiber> fibers(MAX_THREADS);
 std::vector<warp> warps(MAX_THREADS / LANES);
-jmp_buf scheduler;
+place scheduler;
 void *scheduler_fake_stack;
 const void *scheduler_stack;
 size_t scheduler_stack_bytes;
@@ -61,13 +74,13 @@ unsigned below(unsigned n) {
 
 /* To a fiber or, from one, to the scheduler. longjmp between stacks, because swapcontext asks the system
  * every time. */
-void leave_to(jmp_buf to, void **fake_stack, const void *stack, size_t bytes) {
+OWN_STACKS void leave_to(place to, void **fake_stack, const void *stack, size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(fake_stack, stack, bytes);
 #else
   (void)fake_stack, (void)stack, (void)bytes;
 #endif
-  _longjmp(to, 1);
+  JUMP(to);
 }
 void arrived(void *fake_stack, const void **from, size_t *bytes) {
 #ifdef __SANITIZE_ADDRESS__
@@ -77,9 +90,9 @@ void arrived(void *fake_stack, const void **from, size_t *bytes) {
 #endif
 }
 
-__attribute__((noinline)) void to_scheduler() {
+OWN_STACKS void to_scheduler() {
   fiber &f = fibers[current];
-  if (_setjmp(f.here) == 0) leave_to(scheduler, &f.fake_stack, scheduler_stack, scheduler_stack_bytes);
+  if (REMEMBER(f.here) == 0) leave_to(scheduler, &f.fake_stack, scheduler_stack, scheduler_stack_bytes);
   arrived(fibers[current].fake_stack, nullptr, nullptr);
 }
 
@@ -92,7 +105,7 @@ void fiber_main() {
   }
 }
 
-void start(fiber &f) {
+OWN_STACKS void start(fiber &f) {
   f.started = true;
   if (!f.stack) f.stack.reset(new unsigned char[STACK_BYTES]);
   getcontext(&f.first);
@@ -105,11 +118,11 @@ void start(fiber &f) {
   setcontext(&f.first);
 }
 
-__attribute__((noinline)) void to_fiber(unsigned thread) {
+OWN_STACKS void to_fiber(unsigned thread) {
   current = thread;
   threadIdx = dim3(thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / blockDim.x / blockDim.y);
   fiber &f = fibers[thread];
-  if (_setjmp(scheduler) == 0) {
+  if (REMEMBER(scheduler) == 0) {
     if (!f.started) start(f);
     leave_to(f.here, &scheduler_fake_stack, f.stack.get(), STACK_BYTES);
   }

@@ -9,6 +9,9 @@ if(CMOCKA_FOUND AND NOT SPP_SANITIZE MATCHES "thread") # which would have to be 
   check_language(CXX)
   if(CMAKE_CXX_COMPILER)
     enable_language(CXX)
+    if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+      set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_C_COMPILER_LAUNCHER}") # a cache, where C has one
+    endif()
     set(spp_simt ON)
   else()
     message(STATUS "spplan: C++ not used: no tests of GPU kernels without a GPU")
