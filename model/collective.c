@@ -163,10 +163,14 @@ double spp_collective_s(const struct spp_gpu *gpu, const struct spp_cluster *clu
          larger(inside, network_s(cluster, calib, op, &p, stride, sent_bytes));
 }
 
-/* Of `whole` bytes of copies, `copies` a token, spread evenly over k units: those that reach another unit,
- * each token once a unit. */
+/* Of `whole` bytes of copies, `copies` a token, spread evenly over k units: those that are left when each
+ * token goes to a unit once. */
+static double distinct_copies(double whole, double k, double copies) {
+  return whole / copies * k * (1 - pow(1 - 1 / k, copies));
+}
+
 static double crossing_copies(double whole, double k, double copies) {
-  return whole / copies * (k - 1) * (1 - pow(1 - 1 / k, copies));
+  return distinct_copies(whole, k, copies) * (k - 1) / k;
 }
 
 double spp_relayed_exchange_s(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
@@ -174,11 +178,15 @@ double spp_relayed_exchange_s(const struct spp_gpu *gpu, const struct spp_cluste
                               double copies) {
   struct spp_placement p;
   spp_placement_resolve(gpu, cluster, ranks, stride, &p);
-  if (p.domains <= 1 || copies <= 1 || sent_bytes <= 0)
+  if (copies <= 1 || sent_bytes <= 0)
     return spp_collective_s(gpu, cluster, calib, SPP_ALL_TO_ALL, ranks, stride, sent_bytes);
   double q = (double)p.local, n = (double)p.ranks;
   double whole = sent_bytes * n / (n - 1); /* every routed copy, those that stay included */
-  double inside = inside_s(gpu, cluster, calib, SPP_ALL_TO_ALL, &p, whole * (q - 1) / q);
+  /* A rank that has several of a token's experts gets it once (NVIDIA/Megatron-LM core 0.15.0
+   * transformer/moe/fused_a2a.py FusedDispatch: is_token_in_rank) and copies it. */
+  double inside =
+      inside_s(gpu, cluster, calib, SPP_ALL_TO_ALL, &p, distinct_copies(whole, n, copies) * (q - 1) / q);
+  if (p.domains <= 1) return inside;
   /* Each crossing copy uses the share of its sender, as ring traffic between nodes does. */
   double rate = calib->network[SPP_ALL_GATHER].link_share * cluster->nic_bytes_per_s_per_gpu /
                 larger(1, cluster->spine_oversubscription);

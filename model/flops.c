@@ -14,6 +14,47 @@ static double attention_forward(const struct spp_job *job, const struct spp_geom
   return sum;
 }
 
+/* Weights of a kind's products a token meets: all, and those whose product op-level recompute runs again
+ * (torchtitan 0.3.0 distributed/activation_checkpoint.py SelectiveAC: every second product, from the second
+ * on, the router's always; grouped ones are not on its list). Lists before 0.3.0 name no FP8 product, none
+ * names FP4 ones, and what is not named is run again; where FP8 products are named, all of them stay. */
+static void op_level_weights(const struct spp_job *job, const struct spp_layer_kind *kind, double *all,
+                             double *again) {
+  const struct spp_framework *f = job->framework;
+  bool narrow = job->dtype == SPP_DTYPE_FP8, none = narrow && f->selective_keeps_fp8 && !job->fp4;
+  int64_t nth = 0;
+  *all = *again = 0;
+  for (int i = 0; i < kind->weight_count; i++) {
+    const struct spp_weight *w = &kind->weights[i];
+    if (!w->linear) continue;
+    bool expert = w->role == SPP_ROLE_EXPERT, router = w->role == SPP_ROLE_ROUTER;
+    double visited = expert ? (double)job->arch->experts_per_token : 1;
+    double weight = (double)w->rows * (double)w->cols * visited;
+    bool joined = f->fuses_qkv && nth > 0 && w->role == SPP_ROLE_ATTENTION && spp_weights_join(w - 1, w);
+    if (!expert && !router && !joined) nth++;
+    bool rerun = expert || router || (narrow ? !none : nth % 2 == 0);
+    *all += weight;
+    *again += rerun ? weight : 0;
+  }
+}
+
+double spp_op_level_share(const struct spp_job *job, const struct spp_layer_kind *kind) {
+  double all, again;
+  op_level_weights(job, kind, &all, &again);
+  return all > 0 ? again / all : 0;
+}
+
+static double op_level_recompute(const struct spp_job *job) {
+  double all = 0, again = 0;
+  for (int k = 0; k < job->arch->kind_count; k++) {
+    double whole, part, layers = (double)job->arch->kinds[k].count;
+    op_level_weights(job, &job->arch->kinds[k], &whole, &part);
+    all += layers * whole;
+    again += layers * part;
+  }
+  return all > 0 ? again / all : 0;
+}
+
 /* Times of the forward FLOPs of weights that run again inside backward. */
 static double weight_recompute(const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_params *p = &job->params;
@@ -25,7 +66,7 @@ static double weight_recompute(const struct spp_job *job, const struct spp_layou
                                                  : spp_least(1, (double)layout->recompute_layers / layers);
   }
   if (layout->recompute != SPP_RECOMPUTE_SELECTIVE) return 0;
-  if (job->framework->selective_is_op_level) return 0.5;
+  if (job->framework->selective_is_op_level) return op_level_recompute(job);
   if (layout->recompute_modules & (SPP_RC_MLP | SPP_RC_MOE)) share += mlp / (attention + mlp);
   if (layout->recompute_modules & SPP_RC_MLA_UP_PROJ) share += attention / 2 / (attention + mlp);
   return share;

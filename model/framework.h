@@ -282,6 +282,7 @@ struct spp_framework {
   bool gathers_into_buffers;  /* of a stream of their own, from which they are copied (FSDP2) */
   bool outer_units_apart;     /* embedding and head are sharded units of their own, not one that stays gathered */
   bool repeats_kv;            /* K and V are repeated to all query heads before attention, and before they are gathered */
+  bool selective_keeps_fp8;   /* op-level recompute names FP8 products among those that stay */
   bool fuses_qkv;             /* q, k, v are one product to op-level recompute */
   double fp4_tail_share;      /* of the layers, the last ones, that stay in 16 bit under NVFP4 */
   bool fp8_remakes_inputs;    /* compiled FP8 products keep no input: it is made and cast again from what the layer keeps */

@@ -188,6 +188,7 @@ static const struct field fields[] = {
     {"outer_units_apart", KIND_BOOL, AT(outer_units_apart), 0, true},
     {"repeats_kv", KIND_BOOL, AT(repeats_kv), 0, true},
     {"fuses_qkv", KIND_BOOL, AT(fuses_qkv), 0, true},
+    {"selective_keeps_fp8", KIND_BOOL, AT(selective_keeps_fp8), 0, true},
     {"fp4_tail_share", KIND_REAL, AT(fp4_tail_share), 0, true},
     {"fp8_remakes_inputs", KIND_BOOL, AT(fp8_remakes_inputs), 0, true},
     {"fp8_cast_bytes", KIND_REAL, AT(fp8_cast_bytes), 0, true},

@@ -84,7 +84,8 @@ static void read_flops(struct reader *r, struct spp_gpu *gpu) {
   double most = 0;
   for (int d = 0; r->status == SPP_OK && d < SPP_DTYPE_COUNT; d++) {
     double *flops = &gpu->flops_per_s[d];
-    r->status = spp_json_real_or(spp_json_get(table, dtypes[d].name), 0, max_flops, 0, flops, r->diag);
+    const char *key = d == SPP_DTYPE_NVFP4 ? "fp4" : dtypes[d].name;
+    r->status = spp_json_real_or(spp_json_get(table, key), 0, max_flops, 0, flops, r->diag);
     if (*flops > most) most = *flops;
   }
   if (r->status == SPP_OK && most <= 0)

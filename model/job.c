@@ -20,6 +20,9 @@ bool spp_job_quantises(const struct spp_job *job) {
 bool spp_job_has_projected_gradients(const struct spp_job *job) {
   return job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
 }
+double spp_job_fp4_share(const struct spp_job *job) {
+  return (double)job->fp4_layers / (double)spp_max64(1, job->arch->layers);
+}
 enum spp_dtype spp_job_format(const struct spp_job *job) {
   return job->fp4 ? SPP_DTYPE_NVFP4 : job->dtype;
 }
@@ -156,7 +159,7 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->optimizer = (enum spp_optimizer)or_else(spec->optimizer, (int)default_optimizer(f, spec->arch));
   job->dtype = (enum spp_dtype)or_else(spec->dtype, (int)default_dtype(f, spec->gpu));
   job->fp4 = job->dtype == SPP_DTYPE_NVFP4;
-  if (job->fp4) { /* timed as FP8: no rates of FP4 products are known */
+  if (job->fp4) { /* cast as FP8; its products: spp_kernel_rates_narrow */
     double tail = f->fp4_tail_share * (double)spec->arch->layers;
     job->dtype = SPP_DTYPE_FP8;
     job->fp4_layers = spec->arch->layers - (int64_t)ceil(tail);

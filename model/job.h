@@ -130,6 +130,7 @@ void spp_job_spec_clear(struct spp_job_spec *spec);
 
 /* What the method and mode of a job bring with them. */
 bool spp_job_has_adapters(const struct spp_job *job);          /* LoRA, QLoRA */
+double spp_job_fp4_share(const struct spp_job *job); /* of the layers, those whose products are NVFP4 */
 bool spp_job_quantises(const struct spp_job *job); /* QLoRA, or inference from quantised weights */
 bool spp_job_has_projected_gradients(const struct spp_job *job); /* GaLore, Q-GaLore */
 enum spp_dtype spp_job_format(const struct spp_job *job);       /* of its products: dtype, or NVFP4 */

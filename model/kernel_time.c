@@ -39,6 +39,9 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
   rates->gemm_t0_s = calib->gemm.t0_s;
   rates->gemm_s_per_flop = inverse(calib->gemm.efficiency * calib->sustained * calib->clock_share *
                                    (fp8 ? calib->fp8_ratio : 1) * spp_peak_flops(gpu, dtype));
+  rates->wide_s_per_flop = fp8 ? inverse(calib->gemm.efficiency * calib->sustained * calib->clock_share *
+                                         spp_peak_flops(gpu, SPP_DTYPE_BF16))
+                               : rates->gemm_s_per_flop;
   rates->gemm_s_per_byte = inverse(calib->gemm.memory_efficiency * bandwidth);
   rates->m_half = calib->gemm.m_half;
   rates->n_half = calib->gemm.n_half;
@@ -58,14 +61,28 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
   rates->host_s_per_byte = inverse(calib->host_memory_share * cluster->host_memory_bytes_per_s);
 }
 
+void spp_kernel_rates_narrow(const struct spp_gpu *gpu, double share, struct spp_kernel_rates *rates) {
+  double fp8 = gpu->flops_per_s[SPP_DTYPE_FP8], fp4 = gpu->flops_per_s[SPP_DTYPE_NVFP4];
+  if (fp8 <= 0 || fp4 <= 0) return; /* timed as FP8 */
+  rates->gemm_s_per_flop = share * rates->gemm_s_per_flop * fp8 / fp4 + (1 - share) * rates->wide_s_per_flop;
+}
+
 static double larger(double a, double b) {
   return a > b ? a : b;
 }
 
-double spp_gemm_s(const struct spp_kernel_rates *r, double m, double n, double k) {
+static double product_s(const struct spp_kernel_rates *r, double s_per_flop, double m, double n, double k) {
   double flops = 2 * (m + r->m_half) * (n + r->n_half) * (k + r->k_half);
   double bytes = r->gemm_element_bytes * (m * k + k * n + m * n);
-  return r->gemm_t0_s + larger(flops * r->gemm_s_per_flop, bytes * r->gemm_s_per_byte);
+  return r->gemm_t0_s + larger(flops * s_per_flop, bytes * r->gemm_s_per_byte);
+}
+
+double spp_gemm_s(const struct spp_kernel_rates *r, double m, double n, double k) {
+  return product_s(r, r->gemm_s_per_flop, m, n, k);
+}
+
+double spp_wide_gemm_s(const struct spp_kernel_rates *r, double m, double n, double k) {
+  return product_s(r, r->wide_s_per_flop, m, n, k);
 }
 
 double spp_grouped_gemm_s(const struct spp_kernel_rates *r, double groups, double m, double n, double k) {

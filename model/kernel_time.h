@@ -11,6 +11,7 @@ struct spp_attention_rate {
 };
 struct spp_kernel_rates {
   double gemm_t0_s, gemm_s_per_flop, gemm_s_per_byte, m_half, n_half, k_half;
+  double wide_s_per_flop; /* as gemm_s_per_flop, of products that stay in 16 bit whatever the job's dtype */
   double gemm_element_bytes; /* of one operand element as stored */
   double dgrad_ratio, wgrad_ratio, grouped_ratio, grouped_dgrad_ratio, grouped_wgrad_ratio;
   struct spp_attention_rate forward, backward; /* the job's attention kernel and head width */
@@ -27,8 +28,14 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
                               enum spp_attention_impl attention, int64_t head_dim,
                               struct spp_kernel_rates *rates);
 
+/* NVFP4 in `share` of the layers, 16 bit in the others: the mean rate of the layers' products. Of the peak
+ * for 4 bits they reach the share that FP8 reaches of its own (assumption). */
+void spp_kernel_rates_narrow(const struct spp_gpu *gpu, double share, struct spp_kernel_rates *rates);
+
 /* [m, k] x [k, n], times `groups` of them in one launch (1 = dense). */
 double spp_gemm_s(const struct spp_kernel_rates *rates, double m, double n, double k);
+/* One product in 16 bit. */
+double spp_wide_gemm_s(const struct spp_kernel_rates *rates, double m, double n, double k);
 double spp_grouped_gemm_s(const struct spp_kernel_rates *rates, double groups, double m, double n, double k);
 
 /* One call of a fused attention kernel. flops: useful ones (causal half counted as half); span_tokens: the

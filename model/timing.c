@@ -24,6 +24,7 @@ struct spp_timing_context spp_timing_context_make(const struct spp_job *job, con
   struct spp_kernel_rates rates;
   spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, job->dtype, job->attention,
                            job->arch->head_dim, &rates);
+  if (job->fp4) spp_kernel_rates_narrow(job->gpu, spp_job_fp4_share(job), &rates);
   return spp_timing_context_with(job, layout, geometry, &rates);
 }
 

@@ -46,12 +46,14 @@ void spp_loss_time_count(const struct spp_timing_context *c, struct spp_layer_ti
   enum spp_loss_path path = c->g->loss_path;
   if (c->job->framework->loss_gathers_sequence) rows *= (double)c->g->sp;
   *t = (struct spp_layer_time){0};
-  t->forward.gemm_s = spp_gemm_s(r, rows, vocab, h);
+  /* no 8-bit recipe casts the head: NVIDIA/Megatron-LM core 0.15.0 models/gpt/gpt_model.py makes it a plain
+   * ColumnParallelLinear, torchtitan 0.1.0 and 0.3.0 filter_fqns output, lm_head */
+  t->forward.gemm_s = spp_wide_gemm_s(r, rows, vocab, h);
   enum spp_memory_kernel kernel = loss_paths[path].by_rows ? SPP_MEMORY_ROW_LOSS : SPP_MEMORY_STREAM;
   t->forward.memory_s = spp_memory_s(r, kernel, loss_paths[path].forward_bytes * rows * vocab);
   if (!c->trains) return;
-  t->backward.gemm_s = r->dgrad_ratio * spp_gemm_s(r, rows, h, vocab);
-  if (c->base_trainable) t->wgrad_s = r->wgrad_ratio * spp_gemm_s(r, vocab, h, rows);
+  t->backward.gemm_s = r->dgrad_ratio * spp_wide_gemm_s(r, rows, h, vocab);
+  if (c->base_trainable) t->wgrad_s = r->wgrad_ratio * spp_wide_gemm_s(r, vocab, h, rows);
   t->backward.gemm_s += t->wgrad_s;
   t->backward.memory_s = spp_memory_s(r, kernel, loss_paths[path].backward_bytes * rows * vocab);
   double metric_bytes = METRIC_BYTES * (double)c->job->framework->logit_metrics;

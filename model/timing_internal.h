@@ -36,6 +36,8 @@ struct spp_layer_time {
   double host_s;         /* what the host needs to launch one pass, forward or backward */
   double forward_host_s; /* beyond it, what it needs for a forward alone */
 };
+/* Share of a kind's product FLOPs that op-level recompute runs again. */
+double spp_op_level_share(const struct spp_job *job, const struct spp_layer_kind *kind);
 void spp_layer_time_count(const struct spp_timing_context *c, int kind, struct spp_layer_time *time);
 
 /* Attention of one layer: forward and backward kernels of all ring steps, merges included. */

@@ -18,11 +18,16 @@ static const struct op_bytes gated_ops[2] = {
 static const struct op_bytes plain_ops = {4, 6, 1};
 static const struct op_bytes residual_ops = {6, 6, 1};
 enum {
-  ULYSSES_COPY_BYTES = 8, /* one permuted copy before and one after each all-to-all */
-  PERMUTE_BYTES = 8,      /* routed token read and written on the way to its expert and back */
-  ROUTER_BYTES = 24,      /* softmax, top-k and their masks on fp32 scores */
-  FP8_CAST_BYTES = 4,     /* 16-bit operand read, 8-bit and transposed 8-bit written (Transformer Engine) */
-  LORA_KERNELS = 7,       /* cast, dropout, A, B, scale, cast back, add (huggingface/peft lora/layer.py) */
+  ULYSSES_COPY_BYTES = 8,   /* one permuted copy before and one after each all-to-all */
+  EXPERT_BIAS_FORWARD = 28, /* bias of the last product times fp32 probability, expert by expert: product,
+                               sum, join, cast (NVIDIA/Megatron-LM core 0.15.0 transformer/moe/experts.py
+                               TEGroupedMLP._apply_bias) */
+  EXPERT_BIAS_BACKWARD =
+      36,             /* casts of both gradients; products and sums for those of bias and probability */
+  PERMUTE_BYTES = 8,  /* routed token read and written on the way to its expert and back */
+  ROUTER_BYTES = 24,  /* softmax, top-k and their masks on fp32 scores */
+  FP8_CAST_BYTES = 4, /* 16-bit operand read, 8-bit and transposed 8-bit written (Transformer Engine) */
+  LORA_KERNELS = 7,   /* cast, dropout, A, B, scale, cast back, add (huggingface/peft lora/layer.py) */
   LORA_LAUNCHES =
       11, /* host time of one adapted module, in launches: tests/oracle/host.py, 8 to 16 in four runs */
   CHECKPOINT_LAUNCHES =
@@ -149,6 +154,11 @@ static void add_weights(const struct spp_timing_context *c, const struct spp_lay
   }
 }
 
+/* huggingface/transformers loops over the experts in Python. */
+static bool loops(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
+  return kind->moe && c->eager && c->g->ep == 1;
+}
+
 static void add_mlp_kernels(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
                             struct spp_layer_time *t) {
   const struct spp_arch *a = c->job->arch;
@@ -167,6 +177,11 @@ static void add_mlp_kernels(const struct spp_timing_context *c, const struct spp
   add_op(c, t, act, kernel, tokens * (double)(a->shared_experts * a->shared_expert_ffn) / tp,
          a->shared_experts > 0);
   add_op(c, t, &permute, SPP_MEMORY_PERMUTE, routed * (double)a->hidden, 1);
+  if (a->expert_bias && !loops(c, kind)) {
+    const struct op_bytes bias = {EXPERT_BIAS_FORWARD, EXPERT_BIAS_BACKWARD,
+                                  3.0 * (double)spp_max64(1, a->experts / g->ep)};
+    add_op(c, t, &bias, SPP_MEMORY_EAGER, routed * (double)a->hidden, 1);
+  }
   add_op(c, t, &router, SPP_MEMORY_EAGER, (double)(g->stream_tokens * a->experts), 1);
 }
 
@@ -244,11 +259,6 @@ static double fetch_launches(const struct spp_timing_context *c, const struct sp
   return fetched ? f->launches_per_gather * weight_modules(c, kind, experts) : 0;
 }
 
-/* huggingface/transformers loops over the experts in Python. */
-static bool loops(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
-  return kind->moe && c->eager && c->g->ep == 1;
-}
-
 static double expert_launches(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
                               const struct spp_weight_sums *s) {
   double fp8 = c->job->dtype == SPP_DTYPE_FP8, each = EXPERT_LAUNCHES;
@@ -304,7 +314,7 @@ static double host_s(const struct spp_timing_context *c, const struct spp_layer_
 static void add_unpacking_host(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
                                const struct spp_weight_sums *s, struct spp_layer_time *t) {
   double modules = (double)s->quantised_modules, launch_s = launch_host_s(c->job->framework);
-  if (c->job->method != SPP_METHOD_QLORA) return;
+  if (!spp_job_quantises(c->job)) return;
   double experts = loops(c, kind) ? (double)c->job->arch->experts : 1;
   modules += (double)s->quantised_expert_modules * experts;
   double forward = unpack_launches[c->job->quant].forward, backward = unpack_launches[c->job->quant].backward;
@@ -312,15 +322,16 @@ static void add_unpacking_host(const struct spp_timing_context *c, const struct 
   t->forward_host_s = launch_s * modules * (forward - backward);
 }
 
-/* What a selectively recomputed layer repeats. Megatron-LM names modules; torchtitan keeps every second
- * matrix product (pytorch/torchtitan activation_checkpoint.py). */
-static void selective_recompute(const struct spp_timing_context *c, struct spp_layer_time *t) {
+/* What a selectively recomputed layer repeats. Megatron-LM names modules; torchtitan keeps products
+ * (pytorch/torchtitan activation_checkpoint.py). */
+static void selective_recompute(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                                struct spp_layer_time *t) {
   unsigned modules = c->layout->recompute_modules;
   const struct spp_params *p = &c->job->params;
   double mlp = (double)(p->per_dense_mlp > 0 ? p->per_dense_mlp : p->per_moe_mlp_active);
   double attention = (double)p->per_layer_attention, gemm = t->forward.gemm_s / (attention + mlp + 1);
   if (c->job->framework->selective_is_op_level) {
-    t->recompute.gemm_s = t->forward.gemm_s / 2;
+    t->recompute.gemm_s = t->forward.gemm_s * spp_op_level_share(c->job, kind);
     t->recompute.memory_s = t->forward.memory_s;
     return;
   }
@@ -349,5 +360,5 @@ void spp_layer_time_count(const struct spp_timing_context *c, int kind_index, st
   }
   t->backward.gemm_s += t->wgrad_s;
   if (c->layout->recompute == SPP_RECOMPUTE_FULL) t->recompute = t->forward;
-  if (c->layout->recompute == SPP_RECOMPUTE_SELECTIVE) selective_recompute(c, t);
+  if (c->layout->recompute == SPP_RECOMPUTE_SELECTIVE) selective_recompute(c, kind, t);
 }

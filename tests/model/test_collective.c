@@ -212,7 +212,8 @@ static void gathers_use_every_nic_of_the_node(void **state) {
 }
 
 /* Two nodes of 8, 8 experts a token, 36 GB of routed copies on a GPU: 4.5 GB of tokens, of which 1 - 2^-8
- * have an expert on the other node and cross once, at 45 GB/s; NVLink carries 7/8 of the copies meanwhile. */
+ * have an expert on the other node and cross once, at 45 GB/s; NVLink carries the copies for
+ * 16 (1 - (15/16)^8) GPUs a token meanwhile. */
 static void relayed_tokens_cross_once(void **state) {
   struct spp_gpu gpu = h100_gpu();
   struct spp_cluster cluster = switched_cluster(50e9, true);
@@ -222,9 +223,11 @@ static void relayed_tokens_cross_once(void **state) {
   double relayed = spp_relayed_exchange_s(&gpu, &cluster, &calib, 16, 1, sent, 8);
   expect_rel(relayed, 4.5e9 * (1 - 1.0 / 256) / 45e9, 1e-3);
   expect_true(relayed < spp_collective_s(&gpu, &cluster, &calib, SPP_ALL_TO_ALL, 16, 1, sent));
-  /* inside one node there is nothing to save */
-  expect_rel(spp_relayed_exchange_s(&gpu, &cluster, &calib, 8, 1, sent, 8),
-             spp_collective_s(&gpu, &cluster, &calib, SPP_ALL_TO_ALL, 8, 1, sent), 0);
+  /* inside one node a GPU gets a token once, however many of its experts it has: 8 (1 - (7/8)^8) = 5.2511 of
+   * 8 copies; one expert a token leaves nothing to save */
+  double plain = spp_collective_s(&gpu, &cluster, &calib, SPP_ALL_TO_ALL, 8, 1, sent);
+  expect_rel(spp_relayed_exchange_s(&gpu, &cluster, &calib, 8, 1, sent, 8), plain * 5.2511 / 8, 1e-4);
+  expect_rel(spp_relayed_exchange_s(&gpu, &cluster, &calib, 8, 1, sent, 1), plain, 0);
 }
 
 /* A machine whose pairs reach half of what send_recv reaches on a good host takes twice as long for the

@@ -113,6 +113,45 @@ static void full_recompute_repeats_the_layers_but_not_the_head(void **state) {
   expect_rel(count(&b).hardware - plain, 1572864.0 / 3, 1e-12);
 }
 
+/* Of q, k, v, o, gate, up, down the second, fourth and sixth run again: (2048 + 8192 + 10240) of 51,200; with
+ * q, k, v as one, o and up: (8192 + 10240). FP8 products: all, or none where the list names them; NVFP4 ones:
+ * all. */
+static void op_level_recompute_repeats_every_second_product(void **state) {
+  static const struct {
+    bool fused, fp8, keeps, fp4;
+    double again;
+  } rows[] = {{false, false, false, false, 20480},
+              {true, false, false, false, 18432},
+              {false, true, false, false, 51200},
+              {true, true, true, false, 0},
+              {true, true, true, true, 51200}};
+  static const int64_t shapes[7][2] = {{128, 64}, {32, 64},  {32, 64}, {64, 128},
+                                       {160, 64}, {160, 64}, {64, 160}};
+  struct bench b;
+  (void)state;
+  bench_init(&b, tiny_arch(), 118784, 32);
+  struct spp_layer_kind *kind = &b.arch.kinds[0];
+  kind->weight_count = 7;
+  for (int i = 0; i < 7; i++)
+    kind->weights[i] = (struct spp_weight){.role = i < 4 ? SPP_ROLE_ATTENTION : SPP_ROLE_MLP,
+                                           .split = i == 3 || i == 6 ? SPP_SPLIT_INPUT : SPP_SPLIT_OUTPUT,
+                                           .rows = shapes[i][0],
+                                           .cols = shapes[i][1],
+                                           .copies = 1,
+                                           .linear = true};
+  double plain = count(&b).hardware;
+  b.layout.recompute = SPP_RECOMPUTE_SELECTIVE;
+  b.framework.selective_is_op_level = true;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    b.framework.fuses_qkv = rows[i].fused;
+    b.framework.selective_keeps_fp8 = rows[i].keeps;
+    b.job.dtype = rows[i].fp8 ? SPP_DTYPE_FP8 : SPP_DTYPE_BF16;
+    b.job.fp4 = rows[i].fp4;
+    expect_note("row %d", (int)i);
+    expect_rel(count(&b).hardware - plain, rows[i].again / 51200 * 2.0 * (118784 - 16384) * 32, 1e-12);
+  }
+}
+
 /* A frozen base has no weight gradients: 4 N, attention as before; adapters of rank 4 on 100 input + output
  * features per layer add 6 x 2 x 4 x 100 per token. */
 static void lora_skips_the_weight_gradients_of_the_base(void **state) {
@@ -235,6 +274,7 @@ int main(void) {
       cmocka_unit_test(logs_count_what_their_code_counts),
       cmocka_unit_test(qwen_7b_at_32k_matches_the_hand_computed_ratio),
       cmocka_unit_test(full_recompute_repeats_the_layers_but_not_the_head),
+      cmocka_unit_test(op_level_recompute_repeats_every_second_product),
       cmocka_unit_test(lora_skips_the_weight_gradients_of_the_base),
       cmocka_unit_test(documents_and_windows_cut_attention_only),
       cmocka_unit_test(inference_runs_the_forward_only_and_preference_training_one_more),

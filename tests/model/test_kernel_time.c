@@ -198,6 +198,28 @@ static void fp32_attention_runs_at_the_fp32_peak(void **state) {
   expect_rel(full.backward.s_per_flop / half.backward.s_per_flop, 16, 1e-12);
 }
 
+/* B200: 9,000 TFLOP/s in 4 bits, 4,500 in 8, 2,250 in 16. Three layers of four in NVFP4, the fourth in 16
+ * bit; FP8 reaches fp8_ratio of what 16 bit does of its peak. */
+static void fp4_and_wide_layers_share_a_mean_rate(void **state) {
+  struct spp_gpu gpu = h100_gpu();
+  struct spp_cluster cluster = switched_cluster(50e9, true);
+  (void)state;
+  gpu.flops_per_s[SPP_DTYPE_BF16] = 2250e12;
+  gpu.flops_per_s[SPP_DTYPE_FP8] = 4500e12;
+  struct spp_calib calib = shipped_calib(&gpu);
+  struct spp_kernel_rates fp8, fp4;
+  spp_kernel_rates_resolve(&gpu, &cluster, &calib, SPP_DTYPE_FP8, SPP_ATTN_SDPA, 128, &fp8);
+  expect_rel(fp8.wide_s_per_flop / fp8.gemm_s_per_flop, 2 * calib.fp8_ratio, 1e-12);
+  expect_rel(spp_wide_gemm_s(&fp8, 1e6, 1e4, 1e4) / spp_gemm_s(&fp8, 1e6, 1e4, 1e4), 2 * calib.fp8_ratio,
+             1e-3);
+  fp4 = fp8;
+  spp_kernel_rates_narrow(&gpu, 0.75, &fp4); /* no rate of 4 bits is known */
+  expect_rel(fp4.gemm_s_per_flop, fp8.gemm_s_per_flop, 0);
+  gpu.flops_per_s[SPP_DTYPE_NVFP4] = 9000e12;
+  spp_kernel_rates_narrow(&gpu, 0.75, &fp4);
+  expect_rel(fp4.gemm_s_per_flop / fp8.gemm_s_per_flop, 0.75 / 2 + 0.25 * 2 * calib.fp8_ratio, 1e-12);
+}
+
 /* 700 W measured, 140 W of them fixed: a card limited to 500 W has (360 / 560)^(1/3) = 0.8630 of the clock.
  */
 static void a_lower_power_limit_lowers_the_clock(void **state) {
@@ -212,6 +234,7 @@ static void a_lower_power_limit_lowers_the_clock(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(fp4_and_wide_layers_share_a_mean_rate),
       cmocka_unit_test(geforce_cards_fill_their_halved_tensor_cores),
       cmocka_unit_test(a_lower_power_limit_lowers_the_clock),
       cmocka_unit_test(a_gemm_is_the_slower_side_of_its_roofline),
