@@ -222,6 +222,7 @@ struct spp_framework {
   bool quantises_head;        /* the head is quantised too, and unpacked whole for the logits */
   bool shards_scales;         /* scales are part of a quantised parameter and sharded with it */
   bool quantises_half;        /* quantised from fp16: in bf16 an unpacked weight is made twice */
+  bool fused_experts;         /* experts are one tensor a projection, unpacked whole and adapted as one (transformers 5) */
   bool quantised_keeps_input; /* a quantised product saves its input though the weight is frozen */
 
   /* memory */
@@ -270,6 +271,7 @@ struct spp_framework {
   bool splits_segments;   /* no expandable segments, rows of varying length: inputs land in freed blocks of logits */
   bool logs_no_memory;    /* its log has no memory figure: one that is printed without a name is the driver's */
   bool logs_first_step;   /* its log prints memory once, after the first step */
+  bool loads_packed_whole; /* the same of a packed model, let go of when all of it is sharded */
   bool loads_whole_model; /* each rank reads the whole model before it is sharded (no ZeRO-3 init, no meta device) */
   bool checkpoint_offload_native; /* layer inputs can move to host memory */
 

@@ -9,6 +9,7 @@ ROW(weights_low, "8-bit weight copies", SPP_PART_WEIGHTS, "FP8 training keeps 16
 ROW(weights_cast, "16-bit weight copies", SPP_PART_WEIGHTS, "autocast cache, until the forward region ends");
 ROW(reference, "reference model", SPP_PART_WEIGHTS,
     "DPO / GRPO compare with it; adapters switch off instead");
+ROW(load_packed, "packed model at load", SPP_PART_WEIGHTS, "on every rank until the last of it is sharded");
 ROW(load_whole, "rest of the model at load", SPP_PART_WEIGHTS, "read on every rank before it is sharded");
 ROW(gradients, "gradients", SPP_PART_GRADIENTS, "of the trained parameters");
 ROW(head_grads, "gradient of the head", SPP_PART_GRADIENTS, "first gradient of the backward");
@@ -107,6 +108,13 @@ static void add_whole(const struct spp_memory_stage *s, struct spp_memory_sum *s
   int64_t own = spp_memory_share(v->g, true, c->elements, c->expert_elements);
   spp_memory_add(sum, &load_whole, SPP_LIVE(SPP_MOMENT_LOAD), v->act,
                  spp_max64(0, spp_sat_add(c->elements, c->expert_elements) - own), 1, 1);
+}
+
+/* A packed model is loaded onto the GPU, and its tensors live on until the last shard is cut. */
+static void add_packed_whole(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+  const struct spp_state_counts *c = &s->states;
+  int64_t bytes = spp_sat_add(c->frozen_bytes, c->frozen_expert_bytes);
+  spp_memory_add_bytes(sum, &load_packed, SPP_LIVE(SPP_MOMENT_LOAD), bytes);
 }
 
 static void add_reference(const struct spp_memory_stage *s, const struct spp_states *r,
@@ -272,6 +280,9 @@ void spp_memory_add_states(const struct spp_memory_stage *s, struct spp_memory_s
   const struct spp_states *r = &v->regime;
   add_weights(s, r, sum);
   if (v->job->framework->loads_whole_model && r->shard_weights) add_whole(s, sum);
+  if (v->job->framework->loads_packed_whole && r->shard_weights && v->job->method == SPP_METHOD_QLORA &&
+      v->g->shard_group > 1)
+    add_packed_whole(s, sum);
   if (!v->trains) return;
   add_reference(s, r, sum);
   add_gradients(s, r, sum);

@@ -9,6 +9,8 @@ ROW(routed_grads, "gradients of routed tokens", "experts' input and output");
 ROW(tp_gather, "gathered layer input", "sequence-parallel linear, weight gradient");
 ROW(tp_grad, "gathered output gradient", "sequence-parallel linear backward");
 ROW(dequantised, "dequantised weight", "one matrix at a time");
+ROW(experts_whole, "a layer's experts", "unpacked or adapted whole, saved by their products");
+ROW(experts_grad, "gradient of adapted experts", "of the copy that adapters are folded into");
 ROW(dequantised_head, "dequantised head", "for the gradient of the hidden states");
 ROW(attn_grads, "gradients of q, k, v", "attention backward");
 ROW(attn_out_grad, "gradient of the attention output", "attention backward");
@@ -217,6 +219,29 @@ static void add_dequantised(const struct transient_view *t, const struct spp_mem
             t->v->job->arch->hidden, copies);
 }
 
+/* Grouped products take all experts of gate and up, or of down, as one tensor and save it for backward
+ * (transformers 5.24 integrations/moe.py _grouped_linear). Packed ones are unpacked whole, to 16 bit or, from
+ * int8, to fp32 (bitsandbytes 0.50.2 nn/parametrize.py, functional.py int8_vectorwise_dequant). Adapters are
+ * folded into a copy, whose gradient is as large as it is: the wider of the two at a time (peft 0.21.2
+ * tuners/lora/layer.py _LoraFactorsProxy). */
+static void add_fused_experts(const struct transient_view *t, const struct spp_memory_stage *s,
+                              const struct spp_memory_turn *turn) {
+  const struct spp_job *job = t->v->job;
+  const struct spp_layer_kind *kind = t->v->kind[SPP_LAYER_MOE];
+  if (!job->framework->fused_experts || !kind || turn->class != SPP_LAYER_MOE || !spp_job_has_adapters(job))
+    return;
+  const struct spp_weight_sums *sums = &job->sums.kinds[kind - job->arch->kinds];
+  int64_t elements = spp_ceil_div(sums->quantised_expert, spp_sat_mul(t->g->ep, t->g->etp));
+  bool packed = job->method == SPP_METHOD_QLORA;
+  bool adapted = (job->lora_targets & (SPP_LORA_GATE | SPP_LORA_UP | SPP_LORA_DOWN)) != 0;
+  enum spp_dtype dtype = packed && job->quant == SPP_QUANT_INT8 ? SPP_DTYPE_FP32 : t->v->act;
+  unsigned live = FORWARD | MLP | (turn->again ? 0 : SPP_LIVE_LOSS);
+  if (packed || adapted)
+    add(t, &experts_whole, live, dtype, elements, 1, turn->again ? 1 : s->layers[SPP_LAYER_MOE]);
+  int64_t wider = job->arch->mlp == SPP_MLP_GATED ? spp_ceil_div(spp_sat_mul(elements, 2), 3) : elements / 2;
+  if (adapted) add(t, &experts_grad, MLP, dtype, wider, 1, 1);
+}
+
 void spp_memory_add_transients(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                                struct spp_memory_sum *sum) {
   if (s->view->job->framework->sharding == SPP_SHARDING_UNITS) {
@@ -230,6 +255,7 @@ void spp_memory_add_transients(const struct spp_memory_stage *s, const struct sp
   add_attention(&t, &widths);
   add_sequence_parallel(&t, &widths);
   add_dequantised(&t, s);
+  add_fused_experts(&t, s, turn);
   if (t.g->pp > 1)
     add_act(&t, &pipeline, FORWARD | MLP | NORM | ATTENTION, t.g->stream_tokens, s->view->job->arch->hidden,
             2);

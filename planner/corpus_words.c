@@ -73,6 +73,8 @@ unsigned spp_record_targets(const char *text) {
   unsigned bits = 0;
   while (*text && *text != '(') {
     size_t length = strcspn(text, ", ("), i = 0;
+    if (spp_text_starts(text, "and shared expert"))
+      break; /* its adapters are small, and no setting of their own */
     while (i < COUNT && !is_target(text, length, words[i].word))
       i++;
     if (i == COUNT) return SPP_LORA_ALL_LINEAR;

@@ -269,6 +269,64 @@ static void scales_that_are_part_of_a_parameter_are_sharded(void **state) {
   jobs_close(&f);
 }
 
+/* Qwen3-30B-A3B: 128 experts of 3 x 2,048 x 768, of which gate and up are one tensor, two thirds */
+static void experts_of_one_tensor_are_unpacked_whole(void **state) {
+  (void)state;
+  static const int64_t layer = INT64_C(128) * 3 * 2048 * 768;
+  static const struct {
+    enum spp_method method;
+    enum spp_quant quant;
+    unsigned targets;
+    int64_t whole, gradient; /* bytes an element */
+  } cases[] = {{SPP_METHOD_QLORA, SPP_QUANT_NF4_DOUBLE, SPP_LORA_Q, 2, 0},
+               {SPP_METHOD_QLORA, SPP_QUANT_NF4_DOUBLE, SPP_LORA_ALL_LINEAR, 2, 2},
+               {SPP_METHOD_QLORA, SPP_QUANT_INT8, SPP_LORA_Q, 4, 0},
+               {SPP_METHOD_LORA, SPP_QUANT_NF4, SPP_LORA_Q, 0, 0},
+               {SPP_METHOD_LORA, SPP_QUANT_NF4, SPP_LORA_DOWN, 2, 2}};
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen3-30b-a3b"), 512);
+  f.framework.fused_experts = true;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    f.job.method = cases[i].method;
+    f.job.quant = cases[i].quant;
+    f.job.lora_targets = cases[i].targets;
+    f.layout.recompute = SPP_RECOMPUTE_FULL;
+    jobs_predict(&f);
+    expect_note("case %zu", i);
+    expect_i64(jobs_ledger(&f, "a layer's experts", SPP_MOMENT_BACKWARD_MLP), cases[i].whole * layer);
+    expect_i64(jobs_ledger(&f, "a layer's experts", SPP_MOMENT_LOSS), 0);
+    expect_i64(jobs_ledger(&f, "gradient of adapted experts", SPP_MOMENT_BACKWARD_MLP),
+               cases[i].gradient * layer * 2 / 3);
+    f.layout.recompute = SPP_RECOMPUTE_NONE; /* every layer's product has saved its own */
+    jobs_predict(&f);
+    expect_i64(jobs_ledger(&f, "a layer's experts", SPP_MOMENT_LOSS), cases[i].whole * layer * 48);
+  }
+  jobs_close(&f);
+}
+
+/* fsdp2_prepare_model of axolotl 0.19.0 holds the whole state while it is cut */
+static void a_packed_model_is_on_every_rank_until_it_is_sharded(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_parse(&f, JOBS_TINY), 32);
+  f.job.method = SPP_METHOD_QLORA;
+  f.job.quant = SPP_QUANT_NF4;
+  f.framework.sharding = SPP_SHARDING_FSDP;
+  f.framework.loads_packed_whole = true;
+  f.layout.zero = 3;
+  f.layout.dp = 4;
+  jobs_predict(&f);
+  int64_t frozen = 2 * (51200 / 2 + 2 * (192 + 128)) + 2 * (2 * 16384 + 64); /* as counted above */
+  expect_i64(jobs_ledger(&f, "packed model at load", SPP_MOMENT_LOAD), frozen);
+  expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_LOAD), frozen / 4);
+  f.layout.dp = 1; /* nothing is sharded over one rank */
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "packed model at load", SPP_MOMENT_LOAD), 0);
+  jobs_close(&f);
+}
+
 static void a_reference_model_doubles_the_weights_of_a_full_fine_tune(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -399,6 +457,8 @@ int main(void) {
       cmocka_unit_test(a_head_may_be_quantised_and_unpacked_twice),
       cmocka_unit_test(scales_of_quantised_weights_are_whole_on_every_rank),
       cmocka_unit_test(scales_that_are_part_of_a_parameter_are_sharded),
+      cmocka_unit_test(experts_of_one_tensor_are_unpacked_whole),
+      cmocka_unit_test(a_packed_model_is_on_every_rank_until_it_is_sharded),
       cmocka_unit_test(a_reference_model_doubles_the_weights_of_a_full_fine_tune),
       cmocka_unit_test(a_tied_head_costs_the_last_stage_a_copy),
       cmocka_unit_test(learned_positions_stand_on_the_first_stage),
