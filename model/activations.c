@@ -3,6 +3,7 @@
 #include "base/num.h"
 
 enum spp_dtype spp_activation_dtype(const struct spp_job *job) {
+  if (spp_job_hidden_fp32(job)) return SPP_DTYPE_FP32;
   switch (job->dtype) {
   case SPP_DTYPE_FP32:
   case SPP_DTYPE_TF32: return SPP_DTYPE_FP32;
@@ -74,6 +75,24 @@ static void keep_weight_codes(const struct spp_layer_view *v) {
   spp_kept_append(&codes, &weight_codes, SPP_BLOCK_NORM1, 0, SPP_DTYPE_INT8, 1, fp4_columns(elements));
 }
 
+static const struct spp_tensor weight_casts = {"16-bit copies of frozen weights", SPP_PART_ACTIVATIONS,
+                                               "autocast: gradients of the products' inputs"};
+
+/* Autocast's cache holds copies of leaves that want gradients only (torch aten/src/ATen/autocast_mode.cpp
+ * cached_cast): of a frozen weight each product makes its own, and saves it to give its input a gradient. */
+static void keep_weight_casts(const struct spp_layer_view *v) {
+  int64_t elements = 0;
+  for (int i = 0; i < v->kind->weight_count; i++) {
+    const struct spp_weight *w = &v->kind->weights[i];
+    bool expert = w->role == SPP_ROLE_EXPERT;
+    int64_t ranks = expert ? v->g->etp : v->g->tp;
+    int64_t copies = expert ? spp_ceil_div(w->copies, spp_max64(1, v->g->ep)) : w->copies;
+    int64_t one = spp_ceil_div(spp_sat_mul(w->rows, w->cols), spp_max64(1, ranks));
+    if (w->linear) elements = spp_sat_add(elements, spp_sat_mul(copies, one));
+  }
+  spp_kept_append(v, &weight_casts, SPP_BLOCK_ATTENTION, 0, v->act, 1, elements);
+}
+
 void spp_kept_layer(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *g,
                     const struct spp_layer_kind *kind, struct spp_kept_list *list) {
   struct spp_layer_view v = view_of(job, layout, g, kind, list);
@@ -82,6 +101,7 @@ void spp_kept_layer(const struct spp_job *job, const struct spp_layout *layout, 
   spp_kept_mlp(&v);
   if (job->fp4) keep_weight_codes(&v);
   if (spp_job_has_adapters(job)) spp_kept_adapters(&v);
+  if (spp_job_has_adapters(job) && spp_job_casts_weights(job)) keep_weight_casts(&v);
 }
 
 int64_t spp_kept_without(const struct spp_kept_list *list, unsigned modules) {

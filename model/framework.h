@@ -223,6 +223,10 @@ struct spp_framework {
   bool shards_scales;         /* scales are part of a quantised parameter and sharded with it */
   bool quantises_half;        /* quantised from fp16: in bf16 an unpacked weight is made twice */
   bool fused_experts;         /* experts are one tensor a projection, unpacked whole and adapted as one (transformers 5) */
+  bool loads_fp32;            /* weights stay in fp32 and autocast casts them in every pass (transformers' Trainer over
+                               * from_pretrained's default type) */
+  bool kbit_fp32;             /* what is not packed is cast to fp32 before training, and hidden states with it (peft
+                               * prepare_model_for_kbit_training) */
   bool quantised_keeps_input; /* a quantised product saves its input though the weight is frozen */
 
   /* memory */

@@ -134,6 +134,8 @@ static const struct field fields[] = {
     {"shards_scales", KIND_BOOL, AT(shards_scales), 0, true},
     {"quantises_half", KIND_BOOL, AT(quantises_half), 0, true},
     {"fused_experts", KIND_BOOL, AT(fused_experts), 0, true},
+    {"loads_fp32", KIND_BOOL, AT(loads_fp32), 0, true},
+    {"kbit_fp32", KIND_BOOL, AT(kbit_fp32), 0, true},
     {"quantised_keeps_input", KIND_BOOL, AT(quantised_keeps_input), 0, true},
     {"states", KIND_STATES, AT(states), 0, false},
     WORD(sharding, SHARDING),

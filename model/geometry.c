@@ -54,7 +54,7 @@ static void resolve_tokens(const struct spp_job *job, const struct spp_layout *l
   double real_tokens, real_pairs;
   /* a packed row holds both answers of its pairs (ms-swift 3.9.3 llm/template/base.py encode: their lengths' sum) */
   g->sequences = layout->micro_batch * (job->mode == SPP_MODE_DPO && !job->packing ? 2 : 1);
-  g->element_bytes = job->dtype == SPP_DTYPE_FP32 ? 4 : 2;
+  g->element_bytes = job->dtype == SPP_DTYPE_FP32 || spp_job_hidden_fp32(job) ? 4 : 2;
   g->pad_tokens = spp_layout_pad_tokens(job, layout);
   g->padded_tokens = padded_sequence(job, layout, g->pad_tokens);
   int64_t batch_tokens = spp_sat_mul(g->sequences, g->padded_tokens);

@@ -11,6 +11,16 @@
  */
 enum { LORA_RANK_DEFAULT = 8, GALORE_RANK_DEFAULT = 128, GRPO_COMPLETIONS_DEFAULT = 8 };
 
+bool spp_job_hidden_fp32(const struct spp_job *job) {
+  return job->framework->kbit_fp32 && job->method == SPP_METHOD_QLORA && job->mode != SPP_MODE_INFER;
+}
+
+bool spp_job_casts_weights(const struct spp_job *job) {
+  bool narrow = job->dtype == SPP_DTYPE_BF16 || job->dtype == SPP_DTYPE_FP16;
+  return job->framework->loads_fp32 && narrow && job->method != SPP_METHOD_QLORA &&
+         job->mode != SPP_MODE_INFER;
+}
+
 bool spp_job_has_adapters(const struct spp_job *job) {
   return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
 }

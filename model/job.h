@@ -132,6 +132,11 @@ void spp_job_spec_clear(struct spp_job_spec *spec);
 bool spp_job_has_adapters(const struct spp_job *job);          /* LoRA, QLoRA */
 double spp_job_fp4_share(const struct spp_job *job); /* of the layers, those whose products are NVFP4 */
 bool spp_job_quantises(const struct spp_job *job); /* QLoRA, or inference from quantised weights */
+/* QLoRA over a model whose unpacked weights, and with them hidden states, are fp32: the embedding gives fp32, norms with
+ * fp32 weights and bitsandbytes' Linear4bit return the type they are given (nn/modules.py: .to(inp_dtype)). */
+bool spp_job_hidden_fp32(const struct spp_job *job);
+/* Weights in fp32 that autocast casts to the job's 16-bit type, in every product of every pass. */
+bool spp_job_casts_weights(const struct spp_job *job);
 bool spp_job_has_projected_gradients(const struct spp_job *job); /* GaLore, Q-GaLore */
 enum spp_dtype spp_job_format(const struct spp_job *job);       /* of its products: dtype, or NVFP4 */
 bool spp_job_has_kv_cache(const struct spp_job *job);          /* inference, and the rollouts of GRPO */

@@ -27,6 +27,24 @@ static struct spp_attention_rate attention_rate(const struct spp_attention_pass 
   return rate;
 }
 
+/* A kernel without tensor cores: its products run at the share of the fp32 peak that matrix products reach,
+ * and what is not products takes what it takes in 16 bit, where the fit says how much that is. Eager
+ * attention multiplies whole S x S matrices for causal FLOPs. */
+static double fp32_s_per_flop(double s_per_flop, const struct spp_calib *calib, double wide_peak,
+                              double narrow_peak, double causal_share) {
+  double share = calib->gemm.efficiency * calib->sustained * causal_share;
+  double rest_s = s_per_flop - inverse(share * narrow_peak);
+  return inverse(share * wide_peak) + (rest_s > 0 ? rest_s : 0);
+}
+
+static void without_tensor_cores(const struct spp_gpu *gpu, const struct spp_calib *calib, bool eager,
+                                 struct spp_kernel_rates *rates) {
+  double wide = spp_peak_flops(gpu, SPP_DTYPE_FP32) * calib->clock_share;
+  double narrow = spp_peak_flops(gpu, SPP_DTYPE_BF16) * calib->clock_share, share = eager ? 0.5 : 1;
+  rates->forward.s_per_flop = fp32_s_per_flop(rates->forward.s_per_flop, calib, wide, narrow, share);
+  rates->backward.s_per_flop = fp32_s_per_flop(rates->backward.s_per_flop, calib, wide, narrow, share);
+}
+
 void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
                               const struct spp_calib *calib, enum spp_dtype dtype,
                               enum spp_attention_impl attention, int64_t head_dim,
@@ -34,7 +52,8 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
   bool fp8 = dtype == SPP_DTYPE_FP8 && gpu->flops_per_s[SPP_DTYPE_FP8] > 0;
   double bandwidth = gpu->memory_bytes_per_s;
   /* Attention kernels compute in 16 bit under fp8 too; an fp32 job has no tensor cores to use. */
-  double attention_peak = spp_peak_flops(gpu, dtype == SPP_DTYPE_FP8 ? SPP_DTYPE_BF16 : dtype);
+  bool fp32 = dtype == SPP_DTYPE_FP32;
+  double attention_peak = spp_peak_flops(gpu, dtype == SPP_DTYPE_FP8 || fp32 ? SPP_DTYPE_BF16 : dtype);
   const struct spp_attention_fit *fit = &calib->attention[attention][head_dim > 64];
   rates->gemm_t0_s = calib->gemm.t0_s;
   rates->gemm_s_per_flop = inverse(calib->gemm.efficiency * calib->sustained * calib->clock_share *
@@ -54,6 +73,7 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
   rates->grouped_wgrad_ratio = calib->wgrad_ratio * calib->grouped_wgrad_ratio;
   rates->forward = attention_rate(&fit->forward, attention_peak * calib->clock_share, bandwidth);
   rates->backward = attention_rate(&fit->backward, attention_peak * calib->clock_share, bandwidth);
+  if (fp32) without_tensor_cores(gpu, calib, attention == SPP_ATTN_EAGER, rates);
   for (int i = 0; i < SPP_MEMORY_KERNEL_COUNT; i++)
     rates->memory_s_per_byte[i] = inverse(calib->memory_share[i] * bandwidth);
   rates->launch_s = calib->launch_s;

@@ -95,8 +95,8 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
     spp_memory_add_bytes(sum, &scales, SPP_LIVE_ALWAYS, spp_memory_share(v->g, cut, c->scale_bytes, 0));
   if (scaled_weights(job) && job->framework->sharding == SPP_SHARDING_MEGATRON)
     spp_memory_add(sum, &weights_low, not_load, SPP_DTYPE_FP8, c->linear, 1, low_copies(job));
-  if (v->trains && r->weight_bytes == 4 && v->act != SPP_DTYPE_FP32 &&
-      job->framework->sharding == SPP_SHARDING_NONE && c->trainable >= c->linear)
+  bool cached = job->framework->sharding == SPP_SHARDING_NONE || spp_job_casts_weights(job);
+  if (v->trains && r->weight_bytes == 4 && v->act != SPP_DTYPE_FP32 && cached && c->trainable >= c->linear)
     spp_memory_add(sum, &weights_cast, SPP_LIVE(SPP_MOMENT_FORWARD) | SPP_LIVE_LOSS, v->act, c->linear, 1, 1);
 }
 

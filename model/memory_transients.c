@@ -134,7 +134,8 @@ static void add_flash(const struct transient_view *t, const struct attention_wid
   enum spp_attention_impl impl = t->v->job->attention;
   bool v2 = impl == SPP_ATTN_FA2 || impl == SPP_ATTN_SDPA;
   int64_t heads = spp_ceil_div(g->heads_local, g->su);
-  add(t, &attn_dq32, ATTENTION, SPP_DTYPE_FP32, g->tokens, w->q, 1);
+  bool wide = t->v->act == SPP_DTYPE_FP32; /* gradients are their own accumulators */
+  add(t, &attn_dq32, ATTENTION, SPP_DTYPE_FP32, g->tokens, w->q, wide ? 0 : 1);
   add(t, &attn_rows, ATTENTION, SPP_DTYPE_FP32, flash_rows(g), heads, impl == SPP_ATTN_FA3 ? 2 : 1);
   if (!w->grouped) return;
   if (v2)
@@ -212,11 +213,13 @@ static void add_sequence_parallel(const struct transient_view *t, const struct a
 static void add_dequantised(const struct transient_view *t, const struct spp_memory_stage *s) {
   const struct spp_framework *f = t->v->job->framework;
   int64_t copies = f->quantises_half && t->v->act == SPP_DTYPE_BF16 ? 2 : 1;
+  enum spp_dtype dtype = spp_job_hidden_fp32(t->v->job) ? SPP_DTYPE_FP16 : t->v->act;
   if (t->v->job->method != SPP_METHOD_QLORA) return;
-  add_act(t, &dequantised, FORWARD | MLP | ATTENTION, s->states.largest_rows, s->states.largest_cols, copies);
+  add(t, &dequantised, FORWARD | MLP | ATTENTION, dtype, s->states.largest_rows, s->states.largest_cols,
+      copies);
   if (f->quantises_head && s->stage->last && !t->v->job->arch->tied)
-    add_act(t, &dequantised_head, SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD), t->g->vocab_local,
-            t->v->job->arch->hidden, copies);
+    add(t, &dequantised_head, SPP_LIVE(SPP_MOMENT_BACKWARD_HEAD), dtype, t->g->vocab_local,
+        t->v->job->arch->hidden, copies);
 }
 
 /* Grouped products take all experts of gate and up, or of down, as one tensor and save it for backward

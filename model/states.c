@@ -186,8 +186,9 @@ static void walk_largest(const struct spp_geometry *g, const struct spp_weight *
   }
 }
 
-/* Frozen weights are stored in the compute type. */
+/* Frozen weights are stored in the compute type, or in that of the hidden states. */
 static int plain_bytes(const struct spp_job *job) {
+  if (spp_job_hidden_fp32(job) || spp_job_casts_weights(job)) return 4;
   return job->dtype == SPP_DTYPE_FP32 || job->dtype == SPP_DTYPE_TF32 ? 4 : 2;
 }
 

@@ -19,12 +19,23 @@ struct spp_timing_context spp_timing_context_with(const struct spp_job *job, con
   return c;
 }
 
+/* Hidden states in fp32 and no autocast: attention and the head, which is not packed, compute in fp32. */
+static void widen(const struct spp_job *job, struct spp_kernel_rates *rates) {
+  struct spp_kernel_rates wide;
+  spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, SPP_DTYPE_FP32, job->attention,
+                           job->arch->head_dim, &wide);
+  rates->forward = wide.forward;
+  rates->backward = wide.backward;
+  rates->wide_s_per_flop = wide.gemm_s_per_flop;
+}
+
 struct spp_timing_context spp_timing_context_make(const struct spp_job *job, const struct spp_layout *layout,
                                                   const struct spp_geometry *geometry) {
   struct spp_kernel_rates rates;
   spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, job->dtype, job->attention,
                            job->arch->head_dim, &rates);
   if (job->fp4) spp_kernel_rates_narrow(job->gpu, spp_job_fp4_share(job), &rates);
+  if (spp_job_hidden_fp32(job) && !job->framework->lora_autocast) widen(job, &rates);
   return spp_timing_context_with(job, layout, geometry, &rates);
 }
 

@@ -23,11 +23,14 @@ enum {
                                sum, join, cast (NVIDIA/Megatron-LM core 0.15.0 transformer/moe/experts.py
                                TEGroupedMLP._apply_bias) */
   EXPERT_BIAS_BACKWARD =
-      36,             /* casts of both gradients; products and sums for those of bias and probability */
-  PERMUTE_BYTES = 8,  /* routed token read and written on the way to its expert and back */
-  ROUTER_BYTES = 24,  /* softmax, top-k and their masks on fp32 scores */
-  FP8_CAST_BYTES = 4, /* 16-bit operand read, 8-bit and transposed 8-bit written (Transformer Engine) */
-  LORA_KERNELS = 7,   /* cast, dropout, A, B, scale, cast back, add (huggingface/peft lora/layer.py) */
+      36,                 /* casts of both gradients; products and sums for those of bias and probability */
+  PERMUTE_BYTES = 8,      /* routed token read and written on the way to its expert and back */
+  ROUTER_BYTES = 24,      /* softmax, top-k and their masks on fp32 scores */
+  CAST_BYTES = 6,         /* an element between fp32 and 16 bit: one read, the other written */
+  FP32_STREAM_BYTES = 20, /* what a layer moves more per hidden element when its stream is fp32: two norms 28
+                             in place of 22, two sums 10 in place of 6 */
+  FP8_CAST_BYTES = 4,     /* 16-bit operand read, 8-bit and transposed 8-bit written (Transformer Engine) */
+  LORA_KERNELS = 7,       /* cast, dropout, A, B, scale, cast back, add (huggingface/peft lora/layer.py) */
   LORA_LAUNCHES =
       11, /* host time of one adapted module, in launches: tests/oracle/host.py, 8 to 16 in four runs */
   CHECKPOINT_LAUNCHES =
@@ -210,6 +213,39 @@ static double adapted_modules(const struct spp_timing_context *c, const struct s
   return (double)(c->eager ? s->lora_modules : s->lora_joined);
 }
 
+/* A packed product of fp32 hidden states casts its input to 16 bit and its output back, and the gradients the
+ * other way (bitsandbytes nn/modules.py Linear4bit.forward). */
+static void add_packed_casts(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                             struct spp_layer_time *t) {
+  double widths = 0;
+  for (int i = 0; i < kind->weight_count; i++) {
+    const struct spp_weight *w = &kind->weights[i];
+    bool packed = w->linear && w->role != SPP_ROLE_ROUTER && w->role != SPP_ROLE_EXPERT;
+    if (packed) widths += (double)(w->rows + w->cols) / (double)c->g->tp;
+  }
+  double cast_s = spp_memory_s(&c->rates, SPP_MEMORY_EAGER, CAST_BYTES * (double)c->g->tokens * widths);
+  t->forward.memory_s += cast_s;
+  t->backward.memory_s += cast_s;
+}
+
+/* Autocast casts fp32 weights once a forward, and again where that is recomputed. The embedding is fp32, and
+ * so are the residual stream and the norms: each product that reads a norm casts it for itself, and back in
+ * backward. */
+static void add_weight_casts(const struct spp_timing_context *c, int kind, struct spp_layer_time *t) {
+  const struct spp_weight_sums *s = &c->job->sums.kinds[kind];
+  const struct spp_geometry *g = c->g;
+  double linear = (double)(s->quantised / g->tp + s->quantised_expert / (g->ep * g->etp));
+  if (!spp_job_casts_weights(c->job)) return;
+  double readers = 0, stream = (double)(g->stream_tokens * c->job->arch->hidden);
+  const struct spp_layer_kind *k = &c->job->arch->kinds[kind];
+  for (int i = 0; i < k->weight_count; i++)
+    readers += k->weights[i].linear && k->weights[i].split == SPP_SPLIT_OUTPUT && k->weights[i].copies == 1;
+  double stream_s =
+      spp_memory_s(&c->rates, SPP_MEMORY_EAGER, (CAST_BYTES * readers + FP32_STREAM_BYTES) * stream);
+  t->forward.memory_s += spp_memory_s(&c->rates, SPP_MEMORY_EAGER, CAST_BYTES * linear) + stream_s;
+  t->backward.memory_s += stream_s;
+}
+
 /* Adapters are narrow: their products move bytes, they do not compute. Quantised bases are unpacked for every
  * pass. */
 static void add_adapters(const struct spp_timing_context *c, int kind, struct spp_layer_time *t) {
@@ -218,7 +254,8 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
   if (c->job->method != SPP_METHOD_LORA && c->job->method != SPP_METHOD_QLORA) return;
   double width = (double)(s->lora_split / g->tp + s->lora_replicated);
   const struct spp_framework *f = c->job->framework; /* a DeepSpeed engine makes the adapters 16-bit too */
-  bool casts = f->lora_fp32_adapters && (f->lora_autocast || c->layout->zero == 0);
+  bool casts =
+      f->lora_fp32_adapters && (f->lora_autocast || c->layout->zero == 0) && !spp_job_hidden_fp32(c->job);
   double each[2];
   for (int i = 0; i < 2; i++)
     each[i] = lora_bytes[i] + (c->job->lora_dropout > 0 ? lora_dropout_bytes[i] : 0) +
@@ -231,6 +268,7 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
       spp_memory_s(&c->rates, SPP_MEMORY_EAGER, unpack_bytes[c->job->quant].forward * packed);
   t->backward.memory_s +=
       spp_memory_s(&c->rates, SPP_MEMORY_EAGER, unpack_bytes[c->job->quant].backward * packed);
+  if (spp_job_hidden_fp32(c->job)) add_packed_casts(c, &c->job->arch->kinds[kind], t);
 }
 
 static double layer_launches(const struct spp_framework *f) {
@@ -348,6 +386,7 @@ void spp_layer_time_count(const struct spp_timing_context *c, int kind_index, st
   add_weights(c, kind, t);
   add_memory_kernels(c, kind, t);
   add_adapters(c, kind_index, t);
+  add_weight_casts(c, kind_index, t);
   spp_attention_time_count(c, kind, &t->forward.attention_s, &t->backward.attention_s);
   const struct spp_weight_sums *sums = &c->job->sums.kinds[kind_index];
   t->host_s = host_s(c, kind, sums);

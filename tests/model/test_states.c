@@ -221,6 +221,57 @@ static void a_head_may_be_quantised_and_unpacked_twice(void **state) {
   jobs_close(&f);
 }
 
+/* Llama-3.2-1B in NF4 with fp32 scales, adapters of rank 16 on q, k, v, o: fitcheck-llm 0.3.1
+ * data/measurements/final-t4-20260921.json run 10 has 464 MiB packed, 58.0069 MiB of scales (58 and the code
+ * tables) and 1,015.2578125 MiB unpacked in fp32, 13 MiB of them the adapters' 3,407,872 weights. */
+static void what_is_not_packed_is_fp32_where_it_is_prepared_so(void **state) {
+  (void)state;
+  const int64_t mib = 1 << 20, adapters = 4 * INT64_C(3407872), tokens = 1024;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "llama3.2-1b"), tokens);
+  f.job.method = SPP_METHOD_QLORA;
+  f.job.quant = SPP_QUANT_NF4;
+  f.job.lora_rank = 16;
+  f.job.lora_targets = SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V | SPP_LORA_O;
+  f.job.dtype = SPP_DTYPE_FP16;
+  f.framework.kbit_fp32 = true;
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP),
+             464 * mib + (1015 * mib + mib * 2578125 / 10000000) - adapters);
+  expect_i64(jobs_ledger(&f, "scales of quantised weights", SPP_MOMENT_STEP), 58 * mib);
+  /* the embedding gives fp32, and what follows it is fp32; a product's weight is unpacked to 16 bit */
+  expect_i64(jobs_ledger(&f, "layer input", SPP_MOMENT_LOSS), 16 * tokens * 2048 * 4);
+  expect_i64(jobs_ledger(&f, "dequantised weight", SPP_MOMENT_BACKWARD_MLP), 2 * 8192 * 2048);
+  f.framework.kbit_fp32 = false;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "layer input", SPP_MOMENT_LOSS), 16 * tokens * 2048 * 2);
+  jobs_close(&f);
+}
+
+/* Llama-3.1-8B: 8,030,261,248 weights, 218,103,808 of them in a layer's matrices. */
+static void autocast_keeps_a_copy_of_each_frozen_fp32_matrix(void **state) {
+  (void)state;
+  const int64_t matrices = 218103808;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "llama3.1-8b"), 512);
+  f.job.method = SPP_METHOD_LORA;
+  f.framework.loads_fp32 = true;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP), 4 * INT64_C(8030261248));
+  expect_i64(jobs_ledger(&f, "16-bit copies of frozen weights", SPP_MOMENT_LOSS), 2 * 32 * matrices);
+  expect_i64(jobs_ledger(&f, "16-bit copies of frozen weights", SPP_MOMENT_STEP), 0);
+  f.layout.recompute = SPP_RECOMPUTE_FULL; /* the running layer's alone */
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "16-bit copies of frozen weights", SPP_MOMENT_BACKWARD_ATTENTION), 2 * matrices);
+  f.framework.loads_fp32 = false;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP), 2 * INT64_C(8030261248));
+  jobs_close(&f);
+}
+
 /* bitsandbytes Params4bit: the packed values are the parameter, quant_state is an attribute of it */
 static void scales_of_quantised_weights_are_whole_on_every_rank(void **state) {
   (void)state;
@@ -455,6 +506,8 @@ int main(void) {
       cmocka_unit_test(frozen_weights_are_sharded_by_stage_three_only),
       cmocka_unit_test(quantised_linears_leave_head_embedding_and_norms_alone),
       cmocka_unit_test(a_head_may_be_quantised_and_unpacked_twice),
+      cmocka_unit_test(what_is_not_packed_is_fp32_where_it_is_prepared_so),
+      cmocka_unit_test(autocast_keeps_a_copy_of_each_frozen_fp32_matrix),
       cmocka_unit_test(scales_of_quantised_weights_are_whole_on_every_rank),
       cmocka_unit_test(scales_that_are_part_of_a_parameter_are_sharded),
       cmocka_unit_test(experts_of_one_tensor_are_unpacked_whole),

@@ -307,6 +307,29 @@ static void better_hardware_is_never_slower(void **state) {
     }
 }
 
+/* 1e15 FLOP/s in 16 bit and 1e14 in fp32: attention takes ten times as long, and so do the head's two
+ * products (forward, gradient of the input; it is frozen) of 1,024 tokens, 2,048 and 128,256; packed matrices
+ * are multiplied in 16 bit. */
+static void a_base_prepared_in_fp32_pays_for_attention_and_head(void **state) {
+  (void)state;
+  struct bench b;
+  bench_open(&b, "hf-peft", 1, 1024, 1);
+  bench_model(&b, "llama3.2-1b");
+  b.job.method = SPP_METHOD_QLORA;
+  make_ideal(&b, 1e15);
+  b.gpu.flops_per_s[SPP_DTYPE_FP32] = 1e14;
+  struct spp_request request = request_of(1, 1, 1, 1);
+  struct spp_layout layout = layout_of(&b, &request);
+  layout.recompute = SPP_RECOMPUTE_NONE;
+  struct spp_time wide = run(&b, &layout).time;
+  b.framework.kbit_fp32 = false;
+  struct spp_time narrow = run(&b, &layout).time;
+  double head_s = 2 * 2.0 * 1024 * 2048 * 128256;
+  expect_rel(wide.attention_s / narrow.attention_s, 10, 1e-9);
+  expect_rel(wide.compute_s - narrow.compute_s, head_s * (1e-14 - 1e-15), 1e-6);
+  bench_close(&b);
+}
+
 static void more_tokens_take_longer_and_fewer_seconds_each(void **state) {
   double last = 0, last_rate = 0;
   (void)state;
@@ -573,6 +596,7 @@ int main(void) {
       cmocka_unit_test(a_loop_over_experts_makes_the_device_wait),
       cmocka_unit_test(fp8_casts_the_rows_of_experts),
       cmocka_unit_test(biases_of_experts_are_added_apart),
+      cmocka_unit_test(a_base_prepared_in_fp32_pays_for_attention_and_head),
       cmocka_unit_test(a_published_run_is_met_within_a_fifth),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
