@@ -137,6 +137,8 @@ static void read_lora(struct spp_json record, struct spp_run *run) {
     run->spec.quant = SPP_QUANT_INT8;
   else if (!strcmp(quant, "nf4"))
     run->spec.quant = SPP_QUANT_NF4; /* beside "nf4-dq": scales in fp32 */
+  else if (spp_text_starts(quant, "int8"))
+    run->spec.quant = SPP_QUANT_INT8;
   bool embeddings = false;
   (void)spp_json_bool_or(spp_json_get(lora, "trains_embeddings"), false, &embeddings, NULL);
   run->spec.train_embeddings = embeddings;
@@ -228,6 +230,15 @@ static enum spp_status read_constants(struct spp_corpus_reader *reader, struct s
   return SPP_OK;
 }
 
+/* A record may say that cards which could have a fabric have none. */
+static void read_pcie(struct spp_cluster *own) {
+  if (own->fabric == SPP_FABRIC_PCIE) return;
+  own->fabric = SPP_FABRIC_PCIE;
+  own->domain_gpus = 1;
+  own->in_switch_reduction = false;
+  own->link_bytes_per_s = 0; /* the card's own PCIe */
+}
+
 static enum spp_status read_hardware(struct spp_corpus_reader *reader, struct spp_json record,
                                      struct spp_run *run, struct spp_diag *diag) {
   struct spp_json hardware = spp_json_get(record, "hardware");
@@ -256,6 +267,7 @@ static enum spp_status read_hardware(struct spp_corpus_reader *reader, struct sp
   int64_t per_node = (int64_t)spp_record_number(hardware, NULL, "gpus_per_node", 0);
   if (per_node > 0 && own->domain_gpus <= own->gpus_per_node)
     own->gpus_per_node = own->domain_gpus = per_node;
+  if (spp_text_starts(spp_record_text(hardware, "intra"), "PCIe")) read_pcie(own);
   struct spp_json network = spp_reading_first(reader, "networks", record);
   double rate = spp_record_number(network, NULL, "nic_bytes_per_s_per_gpu", 0);
   if (rate > 0) own->nic_bytes_per_s_per_gpu = rate;

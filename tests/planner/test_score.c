@@ -141,6 +141,22 @@ static void words_of_a_record_are_read_whole(void **state) {
   expect_i64(held_out(&corpus, "axr-009")->spec.loss, SPP_LOSS_CHOICE_FULL);
 }
 
+/* LLM.int8 is no NF4, "axolotl-ringmaster" no axolotl, a run of FSDP2 with TransformerEngine's kernels no
+ * Megatron, and SXM cards may be said to have PCIe alone. */
+static void the_third_hold_out_is_read_as_its_sources_say(void **state) {
+  (void)state;
+  struct spp_corpus corpus = {.arena = &jobs_arena};
+  struct spp_diag diag = {.status = SPP_OK};
+  jobs_need(spp_corpus_read(JOBS_CONFIG_DIR, JOBS_CONFIG_DIR "/corpus/holdout3.jsonl", &corpus, &diag),
+            &diag);
+  expect_i64(held_out(&corpus, "lrec-001")->spec.quant, SPP_QUANT_INT8);
+  expect_i64(held_out(&corpus, "fitc-001")->spec.quant, SPP_QUANT_NF4);
+  expect_str(held_out(&corpus, "ring-001")->framework->name, "ringmaster");
+  expect_str(held_out(&corpus, "nauto-001")->framework->name, "nemo-automodel");
+  expect_i64(held_out(&corpus, "soup-012")->spec.cluster->fabric, SPP_FABRIC_PCIE);
+  expect_i64(held_out(&corpus, "nauto-001")->spec.cluster->fabric, SPP_FABRIC_SWITCH);
+}
+
 /* Nothing of a hold-out is passed over for want of a reading rule: what is not scored says why. */
 static void hold_outs_are_read_and_mostly_scored(void **state) {
   (void)state;
@@ -295,6 +311,7 @@ int main(void) {
       cmocka_unit_test(a_source_with_a_table_of_its_products_is_timed_by_it),
       cmocka_unit_test(words_of_a_record_are_read_whole),
       cmocka_unit_test(recipes_of_axolotl_are_read_by_their_words),
+      cmocka_unit_test(the_third_hold_out_is_read_as_its_sources_say),
       cmocka_unit_test(hold_outs_are_read_and_mostly_scored),
       cmocka_unit_test(looser_words_of_a_record_become_what_its_framework_does),
       cmocka_unit_test(memory_grows_with_the_tokens_of_a_rank_as_measured),
