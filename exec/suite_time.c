@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "exec/suite_layouts.h"
+
 #define DECODER(hidden, ffn, layers, heads, kv, width, vocab)                                                \
   "{\"model_type\":\"qwen2\",\"hidden_size\":" #hidden ",\"intermediate_size\":" #ffn                        \
   ",\"num_hidden_layers\":" #layers ",\"num_attention_heads\":" #heads ",\"num_key_value_heads\":" #kv       \
@@ -13,15 +15,6 @@ static const char narrow[] = DECODER(192, 544, 4, 8, 4, 24, 1000);
 static const char medium[] = DECODER(320, 896, 4, 8, 4, 40, 1500);
 static const char wide[] = DECODER(640, 1600, 2, 8, 8, 80, 2000);
 static const char long_heads[] = DECODER(448, 800, 2, 4, 2, 112, 600);
-
-#define LAYOUT(...)                                                                                          \
-  { .recompute_layers = SPP_UNSET, __VA_ARGS__ }
-#define ULYSSES(n)     .ulysses = (n), .sp_kind = SPP_SP_ULYSSES
-#define RING(n)        .ring = (n), .sp_kind = SPP_SP_RING
-#define GATHER(n)      .ring = (n), .sp_kind = SPP_SP_ALLGATHER
-#define HYBRID(u, r)   .ulysses = (u), .ring = (r), .sp_kind = SPP_SP_HYBRID
-#define RECOMPUTE      .recompute = SPP_RECOMPUTE_FULL
-#define INTERLEAVED(n) .vpp = (n), .schedule = SPP_SCHEDULE_INTERLEAVED
 
 /* Steps shorter than some 50 ms: more of them, or the host's clock (exec/validate_time.c) cannot tell whether
  * the machine was quiet. */
