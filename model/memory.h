@@ -128,6 +128,8 @@ struct spp_memory {
   int64_t checkpoint_bytes[SPP_MAX_LAYER_KINDS]; /* under the chosen recompute */
   int64_t logits_bytes;                          /* the loss's largest moment */
 };
+/* What the job may use of a GPU: --max-memory, else all it has. */
+int64_t spp_memory_capacity(const struct spp_job *job);
 /* How likely device_bytes, of which the allocator can give reclaimable_bytes back, are to fit the job's GPU.
  */
 double spp_memory_fit_probability(const struct spp_job *job, int64_t device_bytes, int64_t reclaimable_bytes);

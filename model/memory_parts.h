@@ -109,6 +109,10 @@ struct spp_memory_totals {
   bool absurd;
 };
 void spp_memory_totals_of(const struct spp_memory_sum *sum, struct spp_memory_totals *totals);
+/* What tensors take of the allocator at a moment, and what it holds then, in whole segments. */
+int64_t spp_memory_allocated(const struct spp_memory_totals *totals, enum spp_moment moment);
+int64_t spp_memory_pool_at(const struct spp_job *job, const struct spp_memory_totals *totals,
+                           enum spp_moment moment);
 /* The worst of stages, classes of running layers and moments so far. */
 struct spp_memory_peak {
   int64_t bytes;        /* what the allocator holds at the worst moment; -1 = nothing seen */

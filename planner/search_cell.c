@@ -31,7 +31,7 @@ static bool fit_in(struct spp_cell_work *p, const struct spp_place *place,
   if (!p->hunt->options->exhaustive) {
     *bytes = spp_cell_least_bytes(p->hunt, walk, place, &p->lessons);
     if (walk->layout.offload == SPP_OFFLOAD_NONE) p->lessons.plain_bytes[spp_cell_own_slot(walk)] = *bytes;
-    if (*bytes > spp_cell_capacity(walk->job)) return over_capacity(p, place);
+    if (*bytes > spp_memory_capacity(walk->job)) return over_capacity(p, place);
     int64_t device_bytes = *bytes;
     if (spp_cell_floor_hopeless(p, place, device_bytes,
                                 device_bytes > p->hunt->risky_bytes[place->framework]))
@@ -42,7 +42,7 @@ static bool fit_in(struct spp_cell_work *p, const struct spp_place *place,
       *bytes = spp_max64(*bytes, memory->device_bytes - memory->reclaimable_bytes);
       if (walk->layout.offload == SPP_OFFLOAD_NONE) p->lessons.plain_bytes[spp_cell_own_slot(walk)] = *bytes;
     }
-    if (*bytes > spp_cell_capacity(walk->job)) return over_capacity(p, place);
+    if (*bytes > spp_memory_capacity(walk->job)) return over_capacity(p, place);
     bool risky = *bytes > p->hunt->risky_bytes[place->framework];
     if (spp_cell_hopeless(p, place, device_bytes, risky)) return false;
   }
@@ -149,7 +149,7 @@ static void leave_out_variant(struct spp_cell_work *p, const struct spp_place *p
 static bool leave_out(struct spp_cell_work *p, const struct spp_place *place) {
   const struct spp_hunt *hunt = p->hunt;
   if (hunt->options->exhaustive || hunt->nearest_matters) return false;
-  bool exceeds = spp_cell_states_bytes(hunt, &p->walk, place, &p->lessons) > spp_cell_capacity(p->walk.job);
+  bool exceeds = spp_cell_states_bytes(hunt, &p->walk, place, &p->lessons) > spp_memory_capacity(p->walk.job);
   if (!exceeds && !spp_cell_variant_hopeless(p, place)) return false;
   leave_out_variant(p, place, exceeds);
   return true;

@@ -52,7 +52,6 @@ struct spp_cell_work {
 bool spp_cell_begin(struct spp_cell_work *p);
 /* Where the evaluator keeps what the current layout shares with others. */
 struct spp_evaluator_place spp_cell_place(const struct spp_walk *walk);
-int64_t spp_cell_capacity(const struct spp_job *job);
 
 /* Index inside a block of lessons, micro-batches fastest; and that of the current layout. */
 int spp_cell_slot(const struct spp_walk *walk, int recompute, int pipe, int micro);

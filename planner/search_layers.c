@@ -4,7 +4,7 @@
 
 /* The most bytes that may be as likely to fit as asked. */
 static int64_t most_likely_bytes(const struct spp_cell_work *p, const struct spp_place *place) {
-  return spp_min64(p->hunt->risky_bytes[place->framework], spp_cell_capacity(p->walk.job));
+  return spp_min64(p->hunt->risky_bytes[place->framework], spp_memory_capacity(p->walk.job));
 }
 
 static bool is_likely(const struct spp_cell_work *p, const struct spp_memory_figures *memory) {

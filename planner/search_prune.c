@@ -57,10 +57,6 @@ int64_t spp_cell_least_bytes(const struct spp_hunt *hunt, const struct spp_walk 
   return bytes;
 }
 
-int64_t spp_cell_capacity(const struct spp_job *job) {
-  return job->max_memory_bytes > 0 ? job->max_memory_bytes : job->gpu->capacity_bytes;
-}
-
 bool spp_cell_begin(struct spp_cell_work *p) {
   const struct spp_choices *c = &p->walk.choices;
   const struct spp_evaluator_shape shape = {c->loss_count, c->pipe_count, c->recompute_count,
