@@ -4,58 +4,45 @@
  * does not depend on data, so that memory and messages can be predicted: exec/expert_choice.c. */
 #include <string.h>
 
-#include "exec/expert_choice.h"
+#include "exec/expert_rows.h"
 #include "exec/try.h"
 #include "kernels/router.h"
 
 static const enum spp_part kept_part = SPP_PART_ACTIVATIONS, work_part = SPP_PART_TRANSIENT;
 
-struct experts {
-  struct spp_engine *e;
-  const struct spp_ops *ops;
-  const struct spp_unit_use *use;
-  enum spp_pass pass;
-  struct spp_layer_kept *kept;
-  struct spp_expert_choice choice;
-  int64_t tokens, experts, top_k, hidden, ffn;
-  int64_t rows;  /* routed: sent, and received */
-  int64_t ranks; /* that share the experts */
-  int64_t local; /* experts of this rank */
-};
-
-static struct experts experts_of(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
-                                 struct spp_layer_kept *kept) {
+static struct spp_experts experts_of(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
+                                     struct spp_layer_kept *kept) {
   const struct spp_arch *a = e->arch;
-  return (struct experts){.e = e,
-                          .ops = e->rank->kernels->ops,
-                          .use = use,
-                          .pass = pass,
-                          .kept = kept,
-                          .tokens = e->g->stream_tokens,
-                          .experts = a->experts,
-                          .top_k = a->experts_per_token,
-                          .hidden = a->hidden,
-                          .ffn = a->expert_ffn,
-                          .rows = spp_routed_rows(&e->plan->job, e->g),
-                          .ranks = e->g->ep,
-                          .local = a->experts / e->g->ep};
+  return (struct spp_experts){.e = e,
+                              .ops = e->rank->kernels->ops,
+                              .use = use,
+                              .pass = pass,
+                              .kept = kept,
+                              .tokens = e->g->stream_tokens,
+                              .experts = a->experts,
+                              .top_k = a->experts_per_token,
+                              .hidden = a->hidden,
+                              .ffn = a->expert_ffn,
+                              .rows = spp_routed_rows(&e->plan->job, e->g),
+                              .ranks = e->g->ep,
+                              .local = a->experts / e->g->ep};
 }
 
-static enum spp_status block(const struct experts *x, enum spp_part part, const char *name, int64_t elements,
-                             void **data) {
+static enum spp_status block(const struct spp_experts *x, enum spp_part part, const char *name,
+                             int64_t elements, void **data) {
   return spp_engine_block(x->e, part, name, elements, data);
 }
-static enum spp_status floats(const struct experts *x, enum spp_part part, const char *name, int64_t count,
-                              float **data) {
+static enum spp_status floats(const struct spp_experts *x, enum spp_part part, const char *name,
+                              int64_t count, float **data) {
   return spp_engine_floats(x->e, part, name, count, data);
 }
-static void drop(const struct experts *x, void *data) {
+static void drop(const struct spp_experts *x, void *data) {
   spp_heap_free(&x->e->rank->heap, data);
 }
 
 /* The row, among those sent, of each choice of each token; -1: none. */
 typedef void choice_visit(void *context, int64_t token, int64_t choice, int64_t row);
-static void visit_choices(const struct experts *x, choice_visit *visit, void *context) {
+static void visit_choices(const struct spp_experts *x, choice_visit *visit, void *context) {
   for (int64_t t = 0; t < x->tokens; t++)
     for (int64_t i = 0; i < x->top_k; i++)
       visit(context, t, i, x->choice.rows[t * x->top_k + i]);
@@ -72,7 +59,7 @@ static int64_t row_bytes(const struct exchange *c) {
   return c->width * spp_storage_bytes(c->storage);
 }
 
-static enum spp_status swap(const struct experts *x, const struct exchange *c, void **data) {
+static enum spp_status swap(const struct spp_experts *x, const struct exchange *c, void **data) {
   void *received;
   SPP_TRY(spp_heap_bytes(&x->e->rank->heap, work_part, "routed rows", x->rows * row_bytes(c), &received,
                          x->e->rank->diag));
@@ -83,7 +70,7 @@ static enum spp_status swap(const struct experts *x, const struct exchange *c, v
   return SPP_OK;
 }
 
-static enum spp_status reorder(const struct experts *x, const struct exchange *c, bool by_expert,
+static enum spp_status reorder(const struct spp_experts *x, const struct exchange *c, bool by_expert,
                                void **data) {
   size_t each = (size_t)(x->rows / x->experts * row_bytes(c));
   void *ordered;
@@ -101,30 +88,30 @@ static enum spp_status reorder(const struct experts *x, const struct exchange *c
   return SPP_OK;
 }
 
-static enum spp_status to_experts(const struct experts *x, const struct exchange *c, void **data) {
+static enum spp_status to_experts(const struct spp_experts *x, const struct exchange *c, void **data) {
   if (x->ranks == 1) return SPP_OK;
   SPP_TRY(swap(x, c, data));
   return reorder(x, c, true, data);
 }
-static enum spp_status to_tokens(const struct experts *x, const struct exchange *c, void **data) {
+static enum spp_status to_tokens(const struct spp_experts *x, const struct exchange *c, void **data) {
   if (x->ranks == 1) return SPP_OK;
   SPP_TRY(reorder(x, c, false, data));
   return swap(x, c, data);
 }
 
-static struct exchange rows_of(const struct experts *x, const char *what) {
+static struct exchange rows_of(const struct spp_experts *x, const char *what) {
   return (struct exchange){what, x->e->store, x->hidden};
 }
 static const struct exchange probabilities = {"routing probabilities", SPP_STORE_F32, 1};
 
 /* Between tokens and rows. */
 struct spread {
-  const struct experts *x;
+  const struct spp_experts *x;
   const void *tokens;
   void *sums, *rows;
   float *weights, *gradients;
 };
-static size_t hidden_bytes(const struct experts *x) {
+static size_t hidden_bytes(const struct spp_experts *x) {
   return (size_t)(x->hidden * spp_storage_bytes(x->e->store));
 }
 static void copy_token(void *context, int64_t token, int64_t choice, int64_t row) {
@@ -147,7 +134,8 @@ static void add_row(void *context, int64_t token, int64_t choice, int64_t row) {
 }
 
 /* Tokens to the ranks of their experts: [routed rows][hidden]. */
-static enum spp_status dispatch(const struct experts *x, const char *what, const void *tokens, void **rows) {
+static enum spp_status dispatch(const struct spp_experts *x, const char *what, const void *tokens,
+                                void **rows) {
   const struct exchange c = rows_of(x, what);
   SPP_TRY(block(x, work_part, "routed rows", x->rows * x->hidden, rows));
   if (x->choice.leaves_room) memset(*rows, 0, (size_t)x->rows * hidden_bytes(x));
@@ -156,7 +144,7 @@ static enum spp_status dispatch(const struct experts *x, const char *what, const
 }
 
 /* Rows back to their tokens, where they add up into `sums`; they are freed. */
-static enum spp_status combine(const struct experts *x, const char *what, void *rows, const char *name,
+static enum spp_status combine(const struct spp_experts *x, const char *what, void *rows, const char *name,
                                void **sums) {
   const struct exchange c = rows_of(x, what);
   SPP_TRY(to_tokens(x, &c, &rows));
@@ -166,7 +154,7 @@ static enum spp_status combine(const struct experts *x, const char *what, void *
   return SPP_OK;
 }
 
-static struct spp_router router_of(const struct experts *x) {
+static struct spp_router router_of(const struct spp_experts *x) {
   const struct spp_arch *a = x->e->arch;
   return (struct spp_router){.tokens = x->tokens,
                              .experts = x->experts,
@@ -179,38 +167,34 @@ static struct spp_router router_of(const struct experts *x) {
 
 /* What a token's weights are divided by: the sum of its experts' probabilities where they are made to sum to
  * 1; that of a single one is not, or its weight would be 1 and no router trained. */
-static float chosen_sum(const struct experts *x, int64_t token) {
+static float chosen_sum(const struct spp_experts *x, int64_t token) {
   const int32_t *chosen = x->choice.experts + token * x->top_k;
   float sum = 0;
   for (int64_t i = 0; i < x->top_k; i++)
     sum += x->kept->router_probs[token * x->experts + chosen[i]];
   return sum;
 }
-static float scale_of(const struct experts *x) {
+static float scale_of(const struct spp_experts *x) {
   return (float)x->e->arch->routed_scale;
 }
 static void weigh(void *context, int64_t token, int64_t choice, int64_t row) {
   const struct spread *s = context;
-  const struct experts *x = s->x;
+  const struct spp_experts *x = s->x;
   if (row < 0) return;
   int32_t expert = x->choice.experts[token * x->top_k + choice];
   s->weights[row] = scale_of(x) * x->kept->router_probs[token * x->experts + expert] /
                     (router_of(x).normalise ? chosen_sum(x, token) : 1.0F);
 }
 
-/* Routing weights on what experts read (modeling_llama4.py Llama4TextMoe), not on what they give. */
-static bool weighs_input(const struct experts *x) {
-  return x->e->arch->routes_input;
-}
-static void weigh_inputs(const struct experts *x) {
-  for (int64_t r = 0; r < x->rows && weighs_input(x); r++)
+static void weigh_inputs(const struct spp_experts *x) {
+  for (int64_t r = 0; r < x->rows && spp_experts_weigh_input(x); r++)
     x->ops->scale(x->hidden, x->kept->routing[r], spp_engine_at(x->e, x->kept->expert_input, r * x->hidden),
                   x->e->store);
 }
 /* d(weight) = sum of d(row) * row / weight; the gradient of the token itself is the weight's part of d(row).
  */
-static void weighed_inputs_back(const struct experts *x, void *drows) {
-  for (int64_t r = 0; r < x->rows && weighs_input(x); r++) {
+static void weighed_inputs_back(const struct spp_experts *x, void *drows) {
+  for (int64_t r = 0; r < x->rows && spp_experts_weigh_input(x); r++) {
     float weight = x->kept->routing[r], dot;
     void *d = spp_engine_at(x->e, drows, r * x->hidden);
     x->ops->row_dots(1, x->hidden, d, x->hidden, x->e->store,
@@ -221,13 +205,13 @@ static void weighed_inputs_back(const struct experts *x, void *drows) {
   }
 }
 
-static void add_router_bias(const struct experts *x) {
+static void add_router_bias(const struct spp_experts *x) {
   if (!spp_use_has(x->use, SPP_SLOT_ROUTER_BIAS)) return;
   for (int64_t t = 0; t < x->tokens; t++)
     x->ops->accumulate(x->experts, 1.0F, spp_use_weight(x->use, SPP_SLOT_ROUTER_BIAS), x->e->store,
                        x->kept->router_logits + t * x->experts);
 }
-static void router_bias_back(const struct experts *x) {
+static void router_bias_back(const struct spp_experts *x) {
   if (!spp_use_has(x->use, SPP_SLOT_ROUTER_BIAS)) return;
   for (int64_t t = 0; t < x->tokens; t++)
     x->ops->accumulate(x->experts, 1.0F, x->kept->router_logits + t * x->experts, SPP_STORE_F32,
@@ -235,7 +219,7 @@ static void router_bias_back(const struct experts *x) {
 }
 
 /* Probabilities of all experts; the weights of the chosen ones go where the tokens go. */
-static enum spp_status route(struct experts *x, const void *input) {
+static enum spp_status route(struct spp_experts *x, const void *input) {
   struct spp_layer_kept *k = x->kept;
   void *weights;
   SPP_TRY(floats(x, kept_part, "router logits", x->tokens * x->experts, &k->router_logits));
@@ -257,81 +241,9 @@ static enum spp_status route(struct experts *x, const void *input) {
   return spp_heap_rename(&x->e->rank->heap, weights, kept_part, "experts: routing weights", x->e->rank->diag);
 }
 
-/* Row r of expert i, of those that a product of `width` columns gives. */
-static void *expert_row(const struct experts *x, void *rows, int64_t i, int64_t r, int64_t width) {
-  return spp_engine_at(x->e, rows, (i * (x->rows / x->local) + r) * width);
-}
-static const void *expert_bias(const struct experts *x, enum spp_slot slot, int64_t i, int64_t width) {
-  return spp_at_const(spp_use_weight(x->use, slot), x->e->store, i * width);
-}
-
-/* Biases of gate and up. */
-static void add_inner_biases(const struct experts *x, int64_t i) {
-  if (!spp_use_has(x->use, SPP_SLOT_EXPERT_GATE_BIAS)) return;
-  const void *gate = expert_bias(x, SPP_SLOT_EXPERT_GATE_BIAS, i, x->ffn),
-             *up = expert_bias(x, SPP_SLOT_EXPERT_UP_BIAS, i, x->ffn);
-  void *ups = spp_engine_at(x->e, x->kept->gate_up, x->rows * x->ffn);
-  for (int64_t r = 0; r < x->rows / x->local; r++) {
-    void *gate_row = expert_row(x, x->kept->gate_up, i, r, x->ffn),
-         *up_row = expert_row(x, ups, i, r, x->ffn);
-    x->ops->add(x->ffn, x->e->store, gate_row, gate, gate_row);
-    x->ops->add(x->ffn, x->e->store, up_row, up, up_row);
-  }
-}
-
-/* That of down, as much of it as the routing weight takes of the expert. */
-static enum spp_status add_outer_bias(const struct experts *x, int64_t i, void *out) {
-  void *scaled;
-  int64_t n = x->rows / x->local;
-  if (!spp_use_has(x->use, SPP_SLOT_EXPERT_DOWN_BIAS)) return SPP_OK;
-  const void *bias = expert_bias(x, SPP_SLOT_EXPERT_DOWN_BIAS, i, x->hidden);
-  SPP_TRY(block(x, SPP_PART_CONTEXT, "scaled row", x->hidden, &scaled));
-  for (int64_t r = 0; r < n; r++) {
-    void *row = expert_row(x, out, i, r, x->hidden);
-    x->ops->convert(x->hidden, bias, x->e->store, scaled, x->e->store);
-    x->ops->scale(x->hidden, x->kept->routing[i * n + r], scaled, x->e->store);
-    x->ops->add(x->hidden, x->e->store, row, scaled, row);
-  }
-  drop(x, scaled);
-  return SPP_OK;
-}
-
-/* The activation of one expert, as much of each row as its routing weight says. */
-static void activate(const struct experts *x, int64_t i) {
-  struct spp_layer_kept *k = x->kept;
-  int64_t n = x->rows / x->local;
-  void *product = expert_row(x, k->product, i, 0, x->ffn);
-  x->ops->glu_forward(x->e->arch->activation, n * x->ffn, x->e->store,
-                      expert_row(x, k->gate_up, i, 0, x->ffn),
-                      spp_engine_at(x->e, k->gate_up, (x->rows + i * n) * x->ffn), product);
-  for (int64_t r = 0; r < n && !weighs_input(x); r++)
-    x->ops->scale(x->ffn, k->routing[i * n + r], spp_engine_at(x->e, product, r * x->ffn), x->e->store);
-}
-
-/* One expert's rows. */
-static enum spp_status expert_forward(const struct experts *x, int64_t i, void *out) {
-  const struct spp_linear_storage store = spp_linear_in(x->e->store);
-  struct spp_layer_kept *k = x->kept;
-  int64_t n = x->rows / x->local, row = i * n, matrix = i * x->ffn * x->hidden;
-  const void *input = spp_engine_at(x->e, k->expert_input, row * x->hidden);
-  void *gate = spp_engine_at(x->e, k->gate_up, row * x->ffn),
-       *up = spp_engine_at(x->e, k->gate_up, (x->rows + row) * x->ffn),
-       *product = spp_engine_at(x->e, k->product, row * x->ffn);
-  const void *gate_w = spp_at_const(spp_use_weight(x->use, SPP_SLOT_EXPERT_GATE), x->e->store, matrix),
-             *up_w = spp_at_const(spp_use_weight(x->use, SPP_SLOT_EXPERT_UP), x->e->store, matrix),
-             *down_w = spp_at_const(spp_use_weight(x->use, SPP_SLOT_EXPERT_DOWN), x->e->store, matrix);
-  SPP_TRY(spp_linear_forward(x->e->rank, n, x->hidden, x->ffn, store, input, gate_w, gate));
-  SPP_TRY(spp_linear_forward(x->e->rank, n, x->hidden, x->ffn, store, input, up_w, up));
-  add_inner_biases(x, i);
-  activate(x, i);
-  SPP_TRY(spp_linear_forward(x->e->rank, n, x->ffn, x->hidden, store, product, down_w,
-                             spp_engine_at(x->e, out, row * x->hidden)));
-  return add_outer_bias(x, i, out);
-}
-
 enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_use *use, enum spp_pass pass,
                                     struct spp_layer_kept *k, void **out) {
-  struct experts x = experts_of(e, use, pass, k);
+  struct spp_experts x = experts_of(e, use, pass, k);
   void *rows;
   SPP_TRY(route(&x, k->mlp_input));
   SPP_TRY(dispatch(&x, "dispatched tokens", k->mlp_input, &k->expert_input));
@@ -342,79 +254,9 @@ enum spp_status spp_experts_forward(struct spp_engine *e, const struct spp_unit_
   SPP_TRY(block(&x, kept_part, "experts: input of down", x.rows * x.ffn, &k->product));
   SPP_TRY(block(&x, work_part, "routed rows", x.rows * x.hidden, &rows));
   for (int64_t i = 0; i < x.local; i++)
-    SPP_TRY(expert_forward(&x, i, rows));
+    SPP_TRY(spp_expert_forward(&x, i, rows));
   SPP_TRY(combine(&x, "combined tokens", rows, "stream", out));
   spp_expert_choice_close(e, &x.choice);
-  return SPP_OK;
-}
-
-/* Gradients of the biases of gate and up, whose own gradients lie in gate_up. */
-static void inner_biases_back(const struct experts *x, int64_t i) {
-  static const enum spp_slot slots[] = {SPP_SLOT_EXPERT_GATE_BIAS, SPP_SLOT_EXPERT_UP_BIAS};
-  if (!spp_use_has(x->use, slots[0])) return;
-  for (int s = 0; s < 2; s++)
-    for (int64_t r = 0; r < x->rows / x->local; r++)
-      x->ops->accumulate(
-          x->ffn, 1.0F,
-          expert_row(x, spp_engine_at(x->e, x->kept->gate_up, s * x->rows * x->ffn), i, r, x->ffn),
-          x->e->store, spp_use_grad(x->use, slots[s]) + i * x->ffn);
-}
-
-/* That of down's, and what it adds to the gradient of the row's routing weight. */
-static float outer_bias_back(const struct experts *x, int64_t i, float weight, const void *dy) {
-  float dot;
-  if (!spp_use_has(x->use, SPP_SLOT_EXPERT_DOWN_BIAS)) return 0;
-  x->ops->accumulate(x->hidden, weight, dy, x->e->store,
-                     spp_use_grad(x->use, SPP_SLOT_EXPERT_DOWN_BIAS) + i * x->hidden);
-  x->ops->row_dots(1, x->hidden, dy, x->hidden, x->e->store,
-                   expert_bias(x, SPP_SLOT_EXPERT_DOWN_BIAS, i, x->hidden), x->hidden, x->e->store, &dot, 1);
-  return dot;
-}
-
-/* down and the weighted activation of one expert: gate and up become their gradients, the routing weights
- * theirs. d(weight) = sum of d(product) * product / weight. */
-static enum spp_status activation_back(const struct experts *x, int64_t i, const void *dout, void *dproduct) {
-  const struct spp_linear_storage store = spp_linear_in(x->e->store);
-  struct spp_layer_kept *k = x->kept;
-  int64_t n = x->rows / x->local, row = i * n, matrix = i * x->ffn * x->hidden;
-  const void *dy = spp_at_const(dout, x->e->store, row * x->hidden);
-  void *product = spp_engine_at(x->e, k->product, row * x->ffn),
-       *d = spp_engine_at(x->e, dproduct, row * x->ffn);
-  void *gate = spp_engine_at(x->e, k->gate_up, row * x->ffn),
-       *up = spp_engine_at(x->e, k->gate_up, (x->rows + row) * x->ffn);
-  SPP_TRY(spp_linear_weight(x->e->rank, n, x->ffn, x->hidden, store, dy, product,
-                            spp_use_grad(x->use, SPP_SLOT_EXPERT_DOWN) + matrix));
-  SPP_TRY(spp_linear_input(x->e->rank, n, x->ffn, x->hidden, store, dy,
-                           spp_at_const(spp_use_weight(x->use, SPP_SLOT_EXPERT_DOWN), x->e->store, matrix),
-                           false, d));
-  for (int64_t r = 0; r < n && !weighs_input(x); r++) {
-    float weight = k->routing[row + r], dot;
-    void *d_row = spp_engine_at(x->e, d, r * x->ffn);
-    x->ops->row_dots(1, x->ffn, d_row, x->ffn, x->e->store, spp_engine_at(x->e, product, r * x->ffn), x->ffn,
-                     x->e->store, &dot, 1);
-    x->ops->scale(x->ffn, weight, d_row, x->e->store);
-    float of_bias = outer_bias_back(x, i, weight, spp_at_const(dy, x->e->store, r * x->hidden));
-    k->routing[row + r] = weight > 0 ? dot / weight + of_bias : 0;
-  }
-  x->ops->glu_backward(x->e->arch->activation, n * x->ffn, x->e->store, gate, up, d, gate, up);
-  inner_biases_back(x, i);
-  return SPP_OK;
-}
-
-/* Gate and up of one expert, whose gradients lie in gate_up. */
-static enum spp_status inputs_back(const struct experts *x, int64_t i, void *drows) {
-  static const enum spp_slot slots[] = {SPP_SLOT_EXPERT_GATE, SPP_SLOT_EXPERT_UP};
-  const struct spp_linear_storage store = spp_linear_in(x->e->store);
-  int64_t n = x->rows / x->local, row = i * n, matrix = i * x->ffn * x->hidden;
-  for (int s = 0; s < 2; s++) {
-    const void *dy = spp_engine_at(x->e, x->kept->gate_up, (s * x->rows + row) * x->ffn);
-    SPP_TRY(spp_linear_weight(x->e->rank, n, x->hidden, x->ffn, store, dy,
-                              spp_engine_at(x->e, x->kept->expert_input, row * x->hidden),
-                              spp_use_grad(x->use, slots[s]) + matrix));
-    SPP_TRY(spp_linear_input(x->e->rank, n, x->hidden, x->ffn, store, dy,
-                             spp_at_const(spp_use_weight(x->use, slots[s]), x->e->store, matrix), s > 0,
-                             spp_engine_at(x->e, drows, row * x->hidden)));
-  }
   return SPP_OK;
 }
 
@@ -425,7 +267,7 @@ static void gather_gradient(void *context, int64_t token, int64_t choice, int64_
 }
 
 /* d(routing weights) back to the tokens, through the softmax, into the router's weight and its input. */
-static enum spp_status router_back(struct experts *x, void *dx) {
+static enum spp_status router_back(struct spp_experts *x, void *dx) {
   const struct spp_linear_storage store = {x->e->store, SPP_STORE_F32};
   struct spp_layer_kept *k = x->kept;
   float *gradients;
@@ -446,7 +288,7 @@ static enum spp_status router_back(struct experts *x, void *dx) {
                           spp_use_weight(x->use, SPP_SLOT_ROUTER), true, dx);
 }
 
-static void forget(struct experts *x) {
+static void forget(struct spp_experts *x) {
   struct spp_layer_kept *k = x->kept;
   drop(x, k->router_logits);
   drop(x, k->router_probs);
@@ -478,18 +320,18 @@ void spp_experts_drop(struct spp_engine *e, struct spp_layer_kept *k) {
 }
 
 /* The activation of all experts, from gate and up. */
-static enum spp_status activate_again(const struct experts *x) {
+static enum spp_status activate_again(const struct spp_experts *x) {
   struct spp_layer_kept *k = x->kept;
   SPP_TRY(block(x, kept_part, "experts: input of down", x->rows * x->ffn, &k->product));
   for (int64_t i = 0; i < x->local; i++)
-    activate(x, i);
+    spp_expert_activate(x, i);
   return SPP_OK;
 }
 
 /* What spp_experts_drop dropped. */
 static enum spp_status make_again(struct spp_engine *e, const struct spp_unit_use *use,
                                   struct spp_layer_kept *k) {
-  const struct experts x = experts_of(e, use, SPP_PASS_RECOMPUTE, k);
+  const struct spp_experts x = experts_of(e, use, SPP_PASS_RECOMPUTE, k);
   bool shares = spp_use_has(use, SPP_SLOT_SHARED_UP);
   void *out = NULL;
   if (!k->router_probs) SPP_TRY(spp_experts_forward(e, use, SPP_PASS_RECOMPUTE, k, &out));
@@ -501,20 +343,20 @@ static enum spp_status make_again(struct spp_engine *e, const struct spp_unit_us
 
 enum spp_status spp_experts_backward(struct spp_engine *e, const struct spp_unit_use *use,
                                      struct spp_layer_kept *k, const void *dy, void **dx) {
-  struct experts x = experts_of(e, use, SPP_PASS_BACKWARD, k);
+  struct spp_experts x = experts_of(e, use, SPP_PASS_BACKWARD, k);
   void *dout, *dproduct, *drows;
   SPP_TRY(make_again(e, use, k));
   SPP_TRY(spp_expert_choice_open(e, use->unit->layer, k->router_probs, &x.choice));
   SPP_TRY(dispatch(&x, "combined tokens", dy, &dout));
   SPP_TRY(block(&x, work_part, "gradients inside the MLP", x.rows * x.ffn, &dproduct));
   for (int64_t i = 0; i < x.local; i++)
-    SPP_TRY(activation_back(&x, i, dout, dproduct));
+    SPP_TRY(spp_expert_activation_back(&x, i, dout, dproduct));
   drop(&x, dproduct);
   drop(&x, dout);
   drop(&x, k->product);
   SPP_TRY(block(&x, work_part, "routed rows", x.rows * x.hidden, &drows));
   for (int64_t i = 0; i < x.local; i++)
-    SPP_TRY(inputs_back(&x, i, drows));
+    SPP_TRY(spp_expert_inputs_back(&x, i, drows));
   weighed_inputs_back(&x, drows);
   drop(&x, k->gate_up);
   drop(&x, k->expert_input);
