@@ -209,69 +209,68 @@ static enum spp_status backend_row(struct spp_cli *cli, const char *name, struct
   return SPP_OK;
 }
 
+/* Names of a table in the program, by a function that gives the i-th. */
+static enum spp_status names_of(const char *(*name)(int i), int count, struct spp_arena *arena,
+                                const char *const **names, int *total, struct spp_diag *diag) {
+  const char **words = spp_arena_array(arena, (size_t)count + 1, sizeof *words);
+  if (!words) return spp_diag_oom(diag);
+  for (int i = 0; i < count; i++)
+    words[i] = name(i);
+  *names = words;
+  *total = count;
+  return SPP_OK;
+}
+
+/* Rows of the processor, then of devices. */
+static const char *kernel_name(int i) {
+  int rows, devices;
+  const struct spp_kernels *const *all = spp_kernels_all(&rows);
+  return i < rows ? all[i]->name : spp_devices_all(&devices)[i - rows]->name;
+}
 static enum spp_status kernel_names(const char *config_dir, struct spp_arena *arena,
                                     const char *const **names, int *count, struct spp_diag *diag) {
   int rows, devices;
-  const struct spp_kernels *const *all = spp_kernels_all(&rows);
-  const struct spp_device *const *device = spp_devices_all(&devices);
-  const char **words = spp_arena_array(arena, (size_t)(rows + devices) + 1, sizeof *words);
   (void)config_dir;
-  if (!words) return spp_diag_oom(diag);
-  for (int i = 0; i < rows; i++)
-    words[i] = all[i]->name;
-  for (int i = 0; i < devices; i++)
-    words[rows + i] = device[i]->name;
-  *names = words;
-  *count = rows + devices;
-  return SPP_OK;
+  spp_kernels_all(&rows);
+  spp_devices_all(&devices);
+  return names_of(kernel_name, rows + devices, arena, names, count, diag);
 }
 
+static const char *backend_name(int i) {
+  int count;
+  return spp_backends_all(&count)[i]->name;
+}
 static enum spp_status backend_names(const char *config_dir, struct spp_arena *arena,
                                      const char *const **names, int *count, struct spp_diag *diag) {
-  const struct spp_backend *const *all = spp_backends_all(count);
-  const char **words = spp_arena_array(arena, (size_t)*count + 1, sizeof *words);
   (void)config_dir;
-  if (!words) return spp_diag_oom(diag);
-  for (int i = 0; i < *count; i++)
-    words[i] = all[i]->name;
-  *names = words;
-  return SPP_OK;
+  spp_backends_all(count);
+  return names_of(backend_name, *count, arena, names, count, diag);
 }
 
+static const char *strategy_name(int i) {
+  return spp_sp_kind_name((enum spp_sp_kind)i);
+}
 static enum spp_status strategy_names(const char *config_dir, struct spp_arena *arena,
                                       const char *const **names, int *count, struct spp_diag *diag) {
-  const char **words = spp_arena_array(arena, SPP_SP_KIND_COUNT, sizeof *words);
   (void)config_dir;
-  if (!words) return spp_diag_oom(diag);
-  for (int i = 0; i < SPP_SP_KIND_COUNT; i++)
-    words[i] = spp_sp_kind_name((enum spp_sp_kind)i);
-  *names = words;
-  *count = SPP_SP_KIND_COUNT;
-  return SPP_OK;
+  return names_of(strategy_name, SPP_SP_KIND_COUNT, arena, names, count, diag);
 }
 
 static enum spp_status exporter_names(const char *config_dir, struct spp_arena *arena,
                                       const char *const **names, int *count, struct spp_diag *diag) {
-  const char **list = spp_arena_array(arena, (size_t)spp_format_count, sizeof *list);
   (void)config_dir;
-  if (!list) return spp_diag_oom(diag);
-  for (int i = 0; i < spp_format_count; i++)
-    list[i] = spp_format_name(i);
-  *names = list;
-  *count = spp_format_count;
-  return SPP_OK;
+  return names_of(spp_format_name, spp_format_count, arena, names, count, diag);
 }
 
+static const char *feature_name(int i) {
+  int count;
+  return spp_features(&count)[i].name;
+}
 static enum spp_status feature_names(const char *config_dir, struct spp_arena *arena,
                                      const char *const **names, int *count, struct spp_diag *diag) {
-  const struct spp_feature *features = spp_features(count);
-  const char **words = spp_arena_array(arena, (size_t)*count + 1, sizeof *words);
   (void)config_dir;
-  if (!words) return spp_diag_oom(diag);
-  for (int i = 0; i < *count; i++)
-    words[i] = features[i].name;
-  *names = words;
-  return SPP_OK;
+  spp_features(count);
+  return names_of(feature_name, *count, arena, names, count, diag);
 }
 
 static const struct listing {

@@ -7,14 +7,6 @@
 #include "report/json_parts.h"
 #include "report/text.h"
 
-static const char *const memory_keys[SPP_MEMORY_KERNEL_COUNT] = {
-    [SPP_MEMORY_STREAM] = "stream",         [SPP_MEMORY_NORM] = "norm",
-    [SPP_MEMORY_ACTIVATION] = "activation", [SPP_MEMORY_EAGER] = "eager",
-    [SPP_MEMORY_PERMUTE] = "permute",       [SPP_MEMORY_ROW_LOSS] = "row_loss",
-    [SPP_MEMORY_OPTIMIZER] = "optimizer",   [SPP_MEMORY_ROPE] = "rope",
-    [SPP_MEMORY_MERGE] = "merge",
-};
-
 static void real(struct spp_jo *jo, const char *key, double value) {
   if (isfinite(value))
     spp_jo_real(jo, key, value);
@@ -126,7 +118,7 @@ static void json_calib(struct spp_jo *jo, const struct spp_profile *p) {
   json_attention(jo, c);
   spp_jo_obj(jo, "memory");
   for (int i = 0; i < SPP_MEMORY_KERNEL_COUNT; i++)
-    spp_jo_real(jo, memory_keys[i], c->memory_share[i]);
+    spp_jo_real(jo, spp_memory_kernel_name((enum spp_memory_kernel)i), c->memory_share[i]);
   spp_jo_real(jo, "launch_us", c->launch_s * 1e6);
   spp_jo_end(jo);
   json_collectives(jo, "link", c->link);

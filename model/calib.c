@@ -25,6 +25,11 @@ static const char *const memory_keys[SPP_MEMORY_KERNEL_COUNT] = {
     [SPP_MEMORY_OPTIMIZER] = "optimizer",   [SPP_MEMORY_ROPE] = "rope",
     [SPP_MEMORY_MERGE] = "merge",
 };
+
+const char *spp_memory_kernel_name(enum spp_memory_kernel kind) {
+  return memory_keys[kind];
+}
+
 /* Kinds a file may leave out, and what they then are. */
 static const struct {
   enum spp_memory_kernel kind, general;

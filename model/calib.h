@@ -38,6 +38,8 @@ enum spp_memory_kernel {
   SPP_MEMORY_MERGE,     /* eager: results of ring steps put together */
   SPP_MEMORY_KERNEL_COUNT
 };
+/* Its name in configs/calib: "row_loss". */
+const char *spp_memory_kernel_name(enum spp_memory_kernel kind);
 struct spp_calib {
   char name[48];
   bool measured; /* false: the shares of a sibling GPU on this GPU's datasheet */
