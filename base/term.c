@@ -11,17 +11,6 @@
 
 enum { DEFAULT_COLUMNS = 100, MIN_COLUMNS = 20, MAX_COLUMNS = 10000 };
 
-enum spp_status spp_color_parse(const char *text, enum spp_color *out, struct spp_diag *diag) {
-  static const char *const words[] = {"auto", "always", "never"};
-  for (int i = 0; i < 3; i++) {
-    if (strcmp(text, words[i]) != 0) continue;
-    *out = (enum spp_color)i;
-    return SPP_OK;
-  }
-  return spp_diag_set(diag, SPP_ERR_USAGE, "--color", "write auto, always or never",
-                      "'%s' is not a colour mode", text);
-}
-
 static int columns(bool stdout_tty) {
   const char *text = getenv("COLUMNS");
   int64_t value;

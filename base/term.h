@@ -16,9 +16,6 @@ struct spp_term {
   bool utf8;   /* the locale's character set is UTF-8; call setlocale(LC_CTYPE, "") first */
 };
 
-/* "auto", "always" or "never"; anything else is SPP_ERR_USAGE. */
-enum spp_status spp_color_parse(const char *text, enum spp_color *out, struct spp_diag *diag);
-
 /* Reads the environment (COLUMNS, NO_COLOR, TERM) and the standard streams; changes nothing. */
 struct spp_term spp_term_facts(enum spp_color color);
 

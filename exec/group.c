@@ -200,21 +200,6 @@ enum spp_status spp_group_all_reduce_max(const struct spp_rank_group *g, struct 
   return all_reduce(g, label, spp_floats(data, count), combine_max, diag);
 }
 
-enum spp_status spp_group_broadcast(const struct spp_rank_group *g, struct spp_label label, void *data,
-                                    int64_t bytes, struct spp_diag *diag) {
-  const struct call c = begin(g, SPP_SEND_RECV, label, diag);
-  struct spp_transfer t;
-  if (g->me != 0) {
-    SPP_TRY(receive(&c, 0, 0, data, bytes, &t));
-    return wait(&c, &t);
-  }
-  for (int i = 1; i < g->size; i++) {
-    SPP_TRY(send(&c, i, 0, data, bytes, &t));
-    SPP_TRY(wait(&c, &t));
-  }
-  return SPP_OK;
-}
-
 enum spp_status spp_group_shift_start(const struct spp_rank_group *g, struct spp_label label,
                                       const void *sent, void *received, int64_t bytes,
                                       struct spp_shift *shift, struct spp_diag *diag) {

@@ -67,9 +67,6 @@ static inline enum spp_status spp_group_all_reduce(const struct spp_rank_group *
 /* The maximum instead of the sum. */
 enum spp_status spp_group_all_reduce_max(const struct spp_rank_group *g, struct spp_label label, float *data,
                                          int64_t count, struct spp_diag *diag);
-/* From member 0 to each other one. */
-enum spp_status spp_group_broadcast(const struct spp_rank_group *g, struct spp_label label, void *data,
-                                    int64_t bytes, struct spp_diag *diag);
 
 /* One hop of a ring under way: `send` to the next member, `receive` from the one before, while the caller
  * computes. Neither buffer may be touched, nor `send` written, before spp_group_shift_wait. */

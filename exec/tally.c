@@ -23,18 +23,6 @@ struct spp_traffic *spp_tally_row(struct spp_tally *tally, enum spp_collective o
   return row;
 }
 
-void spp_tally_add(struct spp_tally *tally, const struct spp_tally *from) {
-  tally->overflow |= from->overflow;
-  for (int i = 0; i < from->row_count; i++) {
-    const struct spp_traffic *f = &from->rows[i];
-    struct spp_traffic *row = spp_tally_row(tally, f->op, f->group, f->label);
-    row->calls += f->calls;
-    row->sent_bytes += f->sent_bytes;
-    row->packets += f->packets;
-    row->messages += f->messages;
-  }
-}
-
 int64_t spp_tally_bytes(const struct spp_tally *tally) {
   int64_t bytes = 0;
   for (int i = 0; i < tally->row_count; i++)

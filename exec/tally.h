@@ -33,8 +33,6 @@ void spp_tally_clear(struct spp_tally *tally);
 /* The row of this kind of traffic, made at first use; on overflow the last row. */
 struct spp_traffic *spp_tally_row(struct spp_tally *tally, enum spp_collective op, enum spp_group group,
                                   struct spp_label label);
-/* Adds the rows of `from`. */
-void spp_tally_add(struct spp_tally *tally, const struct spp_tally *from);
 int64_t spp_tally_bytes(const struct spp_tally *tally);
 
 #endif

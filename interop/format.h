@@ -25,8 +25,7 @@ struct spp_format_note {
   const char *flags, *why;
 };
 /* How configurations are written out. */
-enum spp_syntax { SPP_SYNTAX_COMMAND, SPP_SYNTAX_YAML, SPP_SYNTAX_TOML, SPP_SYNTAX_JSON, SPP_SYNTAX_COUNT };
-const char *spp_syntax_name(enum spp_syntax syntax);
+enum spp_syntax { SPP_SYNTAX_COMMAND, SPP_SYNTAX_YAML, SPP_SYNTAX_TOML, SPP_SYNTAX_JSON };
 
 struct spp_reading;
 

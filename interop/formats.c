@@ -19,8 +19,3 @@ const struct spp_format *spp_format_find(const char *name) {
 const char *spp_format_name(int i) {
   return i < spp_format_count ? spp_formats[i]->name : NULL;
 }
-
-const char *spp_syntax_name(enum spp_syntax syntax) {
-  static const char *const names[SPP_SYNTAX_COUNT] = {"command", "yaml", "toml", "json"};
-  return names[syntax];
-}

@@ -95,7 +95,6 @@ enum {
   SPP_AXES_CHOICE = SPP_AXIS_MEGATRON_SP | SPP_AXIS_PIPE | SPP_AXIS_SHARDING | SPP_AXIS_RECOMPUTE | SPP_AXIS_OFFLOAD |
                     SPP_AXIS_LOSS
 };
-unsigned spp_rule_axes(int index);
 int spp_rules_first_of(const struct spp_job *job, const struct spp_layout *layout, unsigned axes);
 /* The same in two steps, for a job asked about many layouts: the rules about one of `axes` (0 = all) and none of `but`, in
  * order; the first of them broken. Fills at most `max` and returns how many there are. */

@@ -97,9 +97,8 @@ void spp_memory_add_bytes(struct spp_memory_sum *sum, const struct spp_tensor *t
 /* A row of the allocator's part: blocks that the pass itself freed. */
 void spp_memory_add_free(struct spp_memory_sum *sum, const struct spp_tensor *tensor, unsigned live,
                          int64_t bytes);
-/* Bytes alive, all parts: at each moment, up to totals that are absurd; at one, INT64_MAX for those. */
+/* Bytes alive at each moment, all parts, up to totals that are absurd. */
 void spp_memory_moments(const struct spp_memory_sum *sum, int64_t moments[SPP_MOMENT_COUNT]);
-int64_t spp_memory_total(const struct spp_memory_sum *sum, enum spp_moment moment);
 
 /* NCCL buffers of `peers` connections over `channels` each: 10 MiB apiece (write mode). */
 int64_t spp_nccl_bytes(int64_t channels, int64_t peers);

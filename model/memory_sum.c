@@ -144,9 +144,3 @@ void spp_memory_moments(const struct spp_memory_sum *sum, int64_t moments[SPP_MO
     for (int m = 0; m < SPP_MOMENT_COUNT; m++)
       moments[m] += sum->moment[part][m];
 }
-
-int64_t spp_memory_total(const struct spp_memory_sum *sum, enum spp_moment moment) {
-  int64_t moments[SPP_MOMENT_COUNT];
-  spp_memory_moments(sum, moments);
-  return sum->absurd ? INT64_MAX : moments[moment];
-}

@@ -4,20 +4,6 @@
 #include <locale.h>
 #include <stdlib.h>
 
-static void color_words_are_three(void **state) {
-  (void)state;
-  enum spp_color color = SPP_COLOR_AUTO;
-  struct spp_diag diag;
-  expect_status(spp_color_parse("always", &color, &diag), SPP_OK, &diag);
-  expect_i64(color, SPP_COLOR_ALWAYS);
-  expect_status(spp_color_parse("never", &color, &diag), SPP_OK, &diag);
-  expect_i64(color, SPP_COLOR_NEVER);
-  expect_status(spp_color_parse("auto", &color, &diag), SPP_OK, &diag);
-  expect_i64(color, SPP_COLOR_AUTO);
-  expect_status(spp_color_parse("yes", &color, &diag), SPP_ERR_USAGE, &diag);
-  expect_str(diag.where, "--color");
-}
-
 /* ctest gives no terminal, so that "auto" means none; only the flag can turn colour on. */
 static void color_follows_the_flag_before_the_terminal(void **state) {
   (void)state;
@@ -58,7 +44,6 @@ static void utf8_comes_from_the_locale(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(color_words_are_three),
       cmocka_unit_test(color_follows_the_flag_before_the_terminal),
       cmocka_unit_test(width_comes_from_columns_when_it_makes_sense),
       cmocka_unit_test(utf8_comes_from_the_locale),
