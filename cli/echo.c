@@ -12,6 +12,9 @@
 static bool has_capacity(const struct spp_job *job) {
   return job->expert_capacity > 0;
 }
+static bool has_graphs(const struct spp_job *job) {
+  return job->graphs != 0;
+}
 static bool is_quantised(const struct spp_job *job) {
   return spp_job_quantises(job);
 }
@@ -50,6 +53,8 @@ static const struct resolved {
     FIELD("ring-impl", AS_INT, ring_impl, true),
     FIELD("ring-order", AS_INT, ring_order, true),
     FIELD_IF(has_capacity, "moe-capacity", AS_REAL, expert_capacity, false),
+    FIELD("allocator", AS_INT, allocator, true),
+    FIELD_IF(has_graphs, "cuda-graphs", AS_UNSIGNED, graphs, false),
     FIELD("loss", AS_INT, loss, true),
     FIELD("loss-chunk", AS_I64, loss_chunk_tokens, true),
     FIELD_IF(spp_job_has_adapters, "lora-rank", AS_I64, lora_rank, false),

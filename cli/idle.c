@@ -52,6 +52,7 @@ static const struct {
     {"loss-chunk", trains, "inference has no loss"},
     {"bucket-elements", trains, "inference reduces no gradients"},
     {"train-vision", sees, "the model has no vision tower"},
+    {"cuda-graphs", trains, "inference is modelled without them"},
     {"moe-capacity", has_experts, "the model has no experts"},
     {"etp", has_experts, "the model has no experts"},
     {"max-memory", is_below_the_card, "the GPU has no more than that"},

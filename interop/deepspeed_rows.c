@@ -111,5 +111,7 @@ static const struct spp_format_row launchers[] = {
     {"", "--nproc_per_node {nproc} --nnodes {nodes}"},
     {"", "--num_processes {gpus} --num_machines {nodes}"},
     {"", "--num_gpus {nproc} --num_nodes {nodes}"},
+    {"allocator=expandable", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
+    {"allocator=plain", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False"},
 };
 const struct spp_format_rows spp_rows_launchers = SPP_ROWS(launchers);

@@ -72,6 +72,10 @@ static bool shares(const struct spp_job *job, const struct spp_layout *layout) {
   (void)job;
   return layout->zero > 0;
 }
+static bool graphed(const struct spp_job *job, const struct spp_layout *layout) {
+  (void)layout;
+  return job->graphs != 0;
+}
 static bool in_ring(const struct spp_job *job, const struct spp_layout *layout) {
   (void)job;
   return layout->ring > 1;
@@ -94,6 +98,8 @@ static const struct field fields[] = {
     OF_JOB("kernels", AS_INT, kernels, SPP_WORDS_KERNELS, NULL),
     OF_JOB("ring-impl", AS_INT, ring_impl, SPP_WORDS_RING_IMPL, in_ring),
     OF_JOB("ring-order", AS_INT, ring_order, SPP_WORDS_RING_ORDER, in_ring),
+    OF_JOB("allocator", AS_INT, allocator, SPP_WORDS_ALLOCATOR, NULL),
+    OF_JOB("cuda-graphs", AS_UNSIGNED, graphs, -1, graphed),
     OF_JOB("moe-capacity", AS_REAL, expert_capacity, -1, has_experts),
     OF_JOB("loss", AS_INT, loss, SPP_WORDS_LOSS_CHOICE, NULL),
     OF_JOB("loss-path", AS_INT, loss_path_forced, SPP_WORDS_LOSS_PATH, NULL),
@@ -172,6 +178,7 @@ static const char *text_of(const struct field *f, const void *at, struct spp_are
   int64_t n = whole(f, at);
   if (f->words >= 0 && n >= 0) return spp_words_name((enum spp_words_table)f->words, (int)n);
   if (strcmp(f->option, "lora-targets") == 0) return words_of(spp_lora_target_word, n, arena);
+  if (strcmp(f->option, "cuda-graphs") == 0) return words_of(spp_graph_word, n, arena);
   if (strcmp(f->option, "recompute-modules") == 0) return words_of(spp_recompute_module_word, n, arena);
   if (strcmp(f->option, "grads-dtype") == 0 && n > 0) return n == 4 ? "fp32" : "bf16";
   return n < 0 ? spp_field_unset : spp_arena_printf(arena, "%" PRId64, n);

@@ -171,6 +171,7 @@ static const struct spp_format_row rows[] = {
     {"recompute=selective", "--recompute-activations"},
     {"recompute=selective", "--recompute-granularity selective"},
     {"", "--recompute-modules {recompute_modules}"},
+    {"", "--cuda-graph-impl transformer_engine --cuda-graph-scope {cuda_graphs}"},
     {"recompute=full", "--recompute-granularity full"},
     {"", "--recompute-method uniform --recompute-num-layers {recompute_unit}"},
     {"", "--recompute-method block --recompute-num-layers {recompute_chunk_layers}"},

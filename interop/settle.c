@@ -94,6 +94,18 @@ static void set_modules(struct spp_reading *r, const struct spp_binding *b) {
   set_text(r, "recompute-modules", text, b->entry);
 }
 
+/* "full": the whole layer; other modules hold less, and are left out. */
+static void set_graphs(struct spp_reading *r, const struct spp_binding *b) {
+  bool attention = strstr(b->value, "attn") || strcmp(b->value, "full") == 0;
+  bool mlp = strstr(b->value, "mlp") || strcmp(b->value, "full") == 0;
+  if (strstr(b->value, "moe") || strstr(b->value, "mamba") || strstr(b->value, "iteration"))
+    spp_reading_say(r, SPP_IMPORT_VALUE, b->entry, NULL,
+                    "%s %s: of CUDA graphs those of attn and mlp are in the model",
+                    b->entry ? b->entry->typed : "graphs", b->value);
+  if (attention || mlp)
+    set_text(r, "cuda-graphs", attention && mlp ? "attn,mlp" : attention ? "attn" : "mlp", b->entry);
+}
+
 /* A default of a method that is not asked for says nothing. */
 static bool is_idle(const struct spp_reading *r, const struct spp_binding *b) {
   const char *method = spp_reading_word(r, "method");
@@ -109,7 +121,7 @@ static bool is_idle(const struct spp_reading *r, const struct spp_binding *b) {
 
 /* Settings that others below decide together. */
 static bool is_derived(const char *name) {
-  static const char derived[] = "global_batch gpus offload dp recompute_modules lora_targets sp";
+  static const char derived[] = "global_batch gpus offload dp recompute_modules lora_targets sp cuda_graphs";
   return spp_names_have(derived, name);
 }
 
@@ -123,6 +135,8 @@ static void set_plain(struct spp_reading *r) {
       set_targets(r, b);
     else if (strcmp(b->name, "recompute_modules") == 0)
       set_modules(r, b);
+    else if (strcmp(b->name, "cuda_graphs") == 0)
+      set_graphs(r, b);
     else if (setting && !is_derived(b->name))
       set_text(r, setting, b->value, b->entry);
   }

@@ -107,6 +107,8 @@ unsigned spp_kept_mixture_part(const struct spp_kept *kept);
 
 /* What the first matrices of a dense MLP give. */
 bool spp_kept_is_widened(const struct spp_kept *kept);
+/* Does o_proj alone keep it? It goes with the norm behind it, but is attention's. */
+bool spp_kept_is_of_output(const struct spp_kept *kept);
 
 /* LoRA: does the linear behind `targets` keep its own input? Trained weights do; a frozen weight never does,
  * but its adapter does when it reads the very same tensor (no dropout, no cast), and some quantised products

@@ -65,6 +65,10 @@ static void keep_output(const struct spp_layer_view *v, int64_t width) {
     spp_kept_append(v, &out_sharded, SPP_BLOCK_NORM2, 0, v->act, v->g->tokens, v->g->o_width);
 }
 
+bool spp_kept_is_of_output(const struct spp_kept *kept) {
+  return kept->tensor == &out_low || kept->tensor == &out_sharded;
+}
+
 static void keep_lse(const struct spp_layer_view *v) {
   spp_kept_append(v, &lse, SPP_BLOCK_ATTENTION, SPP_RC_CORE_ATTN, SPP_DTYPE_FP32, v->g->tokens,
                   v->g->heads_local);

@@ -21,6 +21,11 @@ enum spp_sp_kind {
 /* Which tokens a ring or all-gather rank holds: one piece, or two that make causal work equal. */
 enum spp_ring_order { SPP_RING_CONTIGUOUS, SPP_RING_ZIGZAG, SPP_RING_ORDER_COUNT };
 enum spp_ring_impl { SPP_RING_ZHUZILIN, SPP_RING_SWIFT, SPP_RING_TE, SPP_RING_IMPL_COUNT };
+/* Segments of torch's caching allocator: of their own size, or one address range that grows and gives pages back
+ * (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True). */
+enum spp_allocator { SPP_ALLOCATOR_PLAIN, SPP_ALLOCATOR_EXPANDABLE, SPP_ALLOCATOR_COUNT };
+/* Modules of a layer that CUDA graphs capture, as bits (Megatron's cuda_graph_scope). */
+enum { SPP_GRAPH_ATTN = 1 << 0, SPP_GRAPH_MLP = 1 << 1, SPP_GRAPH_COUNT = 2 };
 enum spp_kernel_style { SPP_KERNELS_EAGER, SPP_KERNELS_FUSED };
 enum spp_attention_impl {
   SPP_ATTN_EAGER, /* S x S matrices are kept */
@@ -272,6 +277,7 @@ struct spp_framework {
   bool flat_units;        /* FSDP1: units are cut on the GPU, one after the other, and gathered on a stream of their own */
   bool plain_segments;    /* no expandable segments: a request finds no room in smaller free blocks */
   bool expandable_segments; /* free pages go back to the driver before the allocator fails */
+  bool graphs[SPP_GRAPH_COUNT]; /* modules that CUDA graphs can capture: bit numbers of SPP_GRAPH_* */
   bool splits_segments;   /* no expandable segments, rows of varying length: inputs land in freed blocks of logits */
   bool logs_no_memory;    /* its log has no memory figure: one that is printed without a name is the driver's */
   bool logs_first_step;   /* its log prints memory once, after the first step */

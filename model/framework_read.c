@@ -95,6 +95,7 @@ static const struct field fields[] = {
     {"offload_keeps_grads", KIND_BOOL, AT(offload_keeps_grads), 0, true},
     {"flat_units", KIND_BOOL, AT(flat_units), 0, true},
     {"tp_user_buffers", KIND_BOOL, AT(tp_user_buffers), 0, true},
+    {"graphs", KIND_SET, AT(graphs), SPP_WORDS_GRAPH, true},
     {"plain_segments", KIND_BOOL, AT(plain_segments), 0, true},
     {"expandable_segments", KIND_BOOL, AT(expandable_segments), 0, true},
     {"splits_segments", KIND_BOOL, AT(splits_segments), 0, true},

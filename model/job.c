@@ -51,6 +51,7 @@ void spp_job_spec_clear(struct spp_job_spec *spec) {
                   &spec->kernels,
                   &spec->ring_impl,
                   &spec->ring_order,
+                  &spec->allocator,
                   &spec->loss,
                   &spec->quant,
                   &spec->packing,
@@ -181,6 +182,11 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->ring_impl = (enum spp_ring_impl)or_else(spec->ring_impl, (int)f->ring_impl);
   job->ring_order =
       (enum spp_ring_order)or_else(spec->ring_order, f->ring_zigzag ? SPP_RING_ZIGZAG : SPP_RING_CONTIGUOUS);
+  job->allocator = (enum spp_allocator)or_else(
+      spec->allocator, f->expandable_segments ? SPP_ALLOCATOR_EXPANDABLE : SPP_ALLOCATOR_PLAIN);
+  job->plain_segments =
+      job->allocator == SPP_ALLOCATOR_PLAIN && (f->plain_segments || f->expandable_segments);
+  job->graphs = job->mode == SPP_MODE_INFER ? 0 : spec->graphs;
   bool path = spec->loss >= (int)SPP_LOSS_CHOICE_COUNT;
   job->loss = (enum spp_loss_choice)or_else(path ? SPP_UNSET : spec->loss, (int)f->loss_default);
   job->loss_path_forced = path ? spec->loss - (int)SPP_LOSS_CHOICE_COUNT : SPP_UNSET;
@@ -235,6 +241,11 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
   if (j.expert_capacity > 0 && !framework->expert_capacity)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--moe-capacity", "leave it out",
                         "experts of a fixed capacity are not modelled for %s", framework->display);
+  for (int i = 0; i < SPP_GRAPH_COUNT; i++)
+    if (j.graphs >> i & 1 && !framework->graphs[i])
+      return spp_diag_set(diag, SPP_ERR_USAGE, "--cuda-graphs", "leave it out",
+                          "CUDA graphs of %s are not modelled for %s", spp_words_name(SPP_WORDS_GRAPH, i),
+                          framework->display);
   const bool orders[SPP_RING_ORDER_COUNT] = {
       [SPP_RING_CONTIGUOUS] = !framework->ring_zigzag || framework->ring_orders[SPP_RING_CONTIGUOUS],
       [SPP_RING_ZIGZAG] = framework->ring_zigzag || framework->ring_orders[SPP_RING_ZIGZAG]};

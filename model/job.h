@@ -72,6 +72,9 @@ struct spp_job {
   enum spp_ring_impl ring_impl;
   enum spp_ring_order ring_order;
   double expert_capacity; /* rows an expert has room for, over its even share; 0: an even share, all used */
+  enum spp_allocator allocator;
+  bool plain_segments; /* blocks that the framework's file says plain segments strand are counted */
+  unsigned graphs;     /* SPP_GRAPH_*: modules that CUDA graphs capture */
   enum spp_loss_choice loss;
   int loss_path_forced; /* enum spp_loss_path or SPP_UNSET */
   int64_t loss_chunk_tokens;
@@ -105,7 +108,8 @@ struct spp_job_spec {
   const struct spp_cluster *cluster;
   const struct spp_calib *calib;
   int64_t gpus, seq_tokens, global_batch;
-  int mode, method, optimizer, dtype, kv_dtype, attention, kernels, ring_impl, ring_order;
+  int mode, method, optimizer, dtype, kv_dtype, attention, kernels, ring_impl, ring_order, allocator;
+  unsigned graphs; /* 0 = none */
   int loss; /* enum spp_loss_choice, or SPP_LOSS_CHOICE_COUNT + enum spp_loss_path: that very path */
   int64_t loss_chunk_tokens;
   int64_t lora_rank;

@@ -180,12 +180,13 @@ struct candidate {
   int64_t first_step_bytes; /* allocated at most in a run's first step */
 };
 
-/* Optimizers make their moments in their first step: the passes before it run without them. */
+/* Optimizers make their moments in their first step: the passes before it run without them, and graphs are
+ * captured after a few steps (megatron-core 0.19.2 transformer_config.py cuda_graph_warmup_steps). */
 static int64_t first_step_of(const struct spp_memory_sum *sum, const struct spp_memory_totals *totals) {
   int64_t most = 0;
   for (int m = SPP_MOMENT_LOAD; m <= SPP_MOMENT_STEP; m++) {
     int64_t moments = spp_sat_add(sum->always[SPP_PART_OPTIMIZER], sum->moment[SPP_PART_OPTIMIZER][m]);
-    int64_t bytes = spp_memory_allocated(totals, (enum spp_moment)m);
+    int64_t bytes = spp_memory_allocated(totals, (enum spp_moment)m) - sum->graphs[m];
     most = spp_max64(most, m == SPP_MOMENT_STEP ? bytes : bytes - moments);
   }
   return most;

@@ -84,6 +84,7 @@ struct spp_memory_sum {
   int64_t step_made_bytes;                    /* joined tensors the step makes, one after the other */
   int64_t pass_blocks;                        /* blocks as large as the loss's largest */
   int64_t step_rows_bytes, norm_bytes;        /* temporaries of the update, and of the norm before it */
+  int64_t graphs[SPP_MOMENT_COUNT];           /* what CUDA graphs hold beside what is in use */
   bool absurd;                                /* a tensor too large to be summed */
   int64_t stage;
   struct spp_ledger *ledger; /* NULL on the search's path */

@@ -2,6 +2,8 @@
 
 static const struct spp_tensor layer_input = {"layer input", SPP_PART_LAYER_INPUTS,
                                               "start of a recomputed layer"};
+static const struct spp_tensor captured = {"held by CUDA graphs", SPP_PART_ACTIVATIONS,
+                                           "blocks of their own pool, which serve nothing else"};
 static const struct spp_tensor unit_output = {"output of the recomputed layer", SPP_PART_TRANSIENT,
                                               "held by the checkpoint until its backward returns"};
 static const struct spp_tensor unit_gradient = {"gradient of the layer's output", SPP_PART_TRANSIENT,
@@ -130,12 +132,52 @@ static bool meets_its_gradient(const struct spp_memory_stage *s, const struct sp
          job->arch->norms_per_layer < 2 && spp_kept_is_widened(k);
 }
 
+/* ---- CUDA graphs ---- */
+
+/* Do graphs of the layer hold it? Those of a module hold its tensors, the copy of the input that they read
+ * and the output that they write, which the next module reads. A mixture has no dense MLP to capture. */
+static bool graphed(const struct spp_job *job, enum spp_layer_class class, const struct spp_kept *k) {
+  bool attention = job->graphs & SPP_GRAPH_ATTN,
+       mlp = job->graphs & SPP_GRAPH_MLP && class == SPP_LAYER_DENSE;
+  if (k->block == SPP_BLOCK_INPUT) return attention || mlp;
+  bool of_mlp = k->block == SPP_BLOCK_MLP_INPUT || k->block == SPP_BLOCK_MLP || k->block == SPP_BLOCK_NORM2;
+  return of_mlp && !spp_kept_is_of_output(k) ? mlp : attention;
+}
+
+/* A layer and micro-batch in flight has graphs of its own, whose tensors lie where they were captured, in one
+ * private pool: those of as many layers as ever wait at once, whatever is in use (megatron-core 0.19.2
+ * transformer/cuda_graphs.py TECudaGraphHelper; transformer-engine 2.9.0 pytorch/graph.py
+ * _make_graphed_callables, _reuse_graph_input_output_buffers; torch CUDACachingAllocator PrivatePool). What
+ * is made again in backward lies there once. `live`: when the running layer, if it is one of these, holds it.
+ */
+static void hold(const struct spp_kept *k, const int64_t layers[SPP_WAIT_COUNT], bool again, bool here,
+                 unsigned live, int64_t held[SPP_MOMENT_COUNT]) {
+  int64_t one = spp_sat_mul(spp_sat_mul(k->rows, k->cols), spp_dtype_bytes(k->dtype)), most = 1;
+  for (int w = 0; w < SPP_WAIT_COUNT && !again; w++)
+    most = spp_max64(most, layers[w]);
+  for (int m = SPP_MOMENT_LOAD + 1; m < SPP_MOMENT_COUNT; m++) {
+    int64_t used = here && live >> m & 1;
+    for (int w = 0; w < SPP_WAIT_COUNT && !again; w++)
+      if (waits[w] >> m & 1) used += layers[w] - (here && w != SPP_WAIT_END && layers[w] > 0);
+    held[m] = spp_sat_add(held[m], spp_sat_mul(spp_max64(0, most - used), one));
+  }
+}
+
+static void add_held(const int64_t held[SPP_MOMENT_COUNT], struct spp_memory_sum *sum) {
+  for (int m = 0; m < SPP_MOMENT_COUNT; m++) {
+    sum->graphs[m] = spp_sat_add(sum->graphs[m], held[m]);
+    spp_memory_add_bytes(sum, &captured, SPP_LIVE(m), held[m]);
+  }
+}
+
 /* Layers that are not recomputed as a whole. Tensors that `dropped` modules own are made again in the running
  * layer's backward (NVIDIA/Megatron-LM transformer_config.py recompute_modules). `running_here`: the layer in
  * backward is one of these. */
-static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_list *list,
+static void add_kept(const struct spp_memory_stage *s, enum spp_layer_class class,
                      const int64_t layers[SPP_WAIT_COUNT], unsigned dropped, bool running_here,
                      struct spp_memory_sum *sum) {
+  const struct spp_kept_list *list = &s->view->kept[class];
+  int64_t held[SPP_MOMENT_COUNT] = {0};
   const unsigned *made = s->view->job->framework->sharding == SPP_SHARDING_UNITS ? remade : rerunning;
   if (layers[SPP_WAIT_FORWARD] <= 0 && layers[SPP_WAIT_LOSS] <= 0) return;
   const struct waiting beside = waiting(layers, running_here);
@@ -152,12 +194,13 @@ static void add_kept(const struct spp_memory_stage *s, const struct spp_kept_lis
       w = &some;
     }
     if (!again) add_waiting(sum, k, w);
-    if (!here) continue;
     unsigned live = again ? made[k->block] : running[k->block] | w->running;
     if (!again && meets_its_gradient(s, k)) live |= NORM;
     if (without[0] | without[1]) live &= ~kept_otherwise(k, without);
-    add_item(sum, k, live, 1);
+    if (here) add_item(sum, k, live, 1);
+    if (graphed(s->view->job, class, k)) hold(k, layers, again, here, live, held);
   }
+  if (s->view->job->graphs) add_held(held, sum);
 }
 
 static void add_checkpoints(const struct spp_memory_stage *s, const int64_t inputs[SPP_WAIT_COUNT],
@@ -201,7 +244,7 @@ static void add_full(const struct spp_memory_stage *s, const struct spp_memory_t
                      enum spp_layer_class class, struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   bool active = class == t->class;
-  add_kept(s, &v->kept[class], t->kept[class], 0, active && !t->again, sum);
+  add_kept(s, class, t->kept[class], 0, active && !t->again, sum);
   add_checkpoints(s, t->inputs[class], sum);
   if (!active || !t->again) return;
   add_rerun(s, &v->kept[class], spp_min64(s->recomputed[class], spp_memory_recompute_unit(v->layout)), sum);
@@ -235,8 +278,7 @@ void spp_memory_add_layers(const struct spp_memory_stage *s, const struct spp_me
     else if (selective && v->job->framework->selective_is_op_level)
       add_op_level(s, class, class == t->class, kept, sum);
     else
-      add_kept(s, &v->kept[class], kept, selective ? v->layout->recompute_modules : 0, class == t->class,
-               sum);
+      add_kept(s, class, kept, selective ? v->layout->recompute_modules : 0, class == t->class, sum);
   }
   spp_memory_add_plain(s, sum);
 }

@@ -14,7 +14,7 @@ void spp_memory_add_plain(const struct spp_memory_stage *s, struct spp_memory_su
   const struct spp_memory_view *v = s->view;
   const struct spp_layer_kind *kind = v->kind[SPP_LAYER_DENSE];
   int64_t inputs = s->recomputed[SPP_LAYER_DENSE], hidden = v->job->arch->hidden;
-  if (!v->job->framework->plain_segments || !kind || inputs == 0 || v->layout->recompute_unit > 1 ||
+  if (!v->job->plain_segments || !kind || inputs == 0 || v->layout->recompute_unit > 1 ||
       spp_offload_activations(v->layout->offload))
     return;
   int64_t width = spp_mlp_width(v->g, kind, SPP_ROLE_MLP), fit = width / hidden;

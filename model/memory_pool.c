@@ -57,7 +57,7 @@ static int64_t reserved(const struct slack *slack, int64_t used_bytes) {
  * what else is on their pages: under 1 % in replays of whole steps (tests/oracle/allocator.py). */
 static int64_t needed_of(const struct spp_job *job, int64_t used_bytes, int64_t pool_bytes) {
   const double pages = 1.01;
-  if (!job->framework->expandable_segments || used_bytes >= INT64_MAX / 2) return pool_bytes;
+  if (job->allocator != SPP_ALLOCATOR_EXPANDABLE || used_bytes >= INT64_MAX / 2) return pool_bytes;
   return spp_min64(pool_bytes, (int64_t)((double)used_bytes * pages));
 }
 
@@ -70,7 +70,7 @@ static int64_t in_segments(int64_t bytes) {
  * get_free_block). */
 static int64_t stranded(const struct spp_job *job, const struct spp_memory_totals *t,
                         enum spp_moment moment) {
-  if (moment != SPP_MOMENT_STEP || !job->framework->plain_segments || t->step_block <= 0) return 0;
+  if (moment != SPP_MOMENT_STEP || !job->plain_segments || t->step_block <= 0) return 0;
   if (t->step_block <= t->pass_block && t->pass_blocks > 1) return 0;
   int64_t step = spp_memory_allocated(t, SPP_MOMENT_STEP), most = step - t->step_rows + t->norm;
   for (int m = SPP_MOMENT_LOAD + 1; m < SPP_MOMENT_STEP; m++)
@@ -111,7 +111,7 @@ static bool has_no_holes(const struct spp_job *job, const struct spp_memory_tota
   int64_t held = t->spare;
   for (int m = 0; m < SPP_MOMENT_COUNT; m++)
     held |= t->held[m];
-  return held == 0 && (t->step_block <= 0 || !job->framework->plain_segments);
+  return held == 0 && (t->step_block <= 0 || !job->plain_segments);
 }
 
 static bool take_worse(const struct spp_memory_totals *t, enum spp_moment moment, int64_t bytes,

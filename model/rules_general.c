@@ -139,6 +139,9 @@ RULE(no_recompute) {
 RULE(recompute_unit) {
   return layout->recompute_unit > 1 && layout->recompute != SPP_RECOMPUTE_FULL;
 }
+RULE(graphs_recompute) {
+  return job->graphs != 0 && layout->recompute == SPP_RECOMPUTE_FULL;
+}
 /* Megatron's block method counts the layers of each model chunk. */
 RULE(recompute_chunks) {
   return layout->recompute_layers != SPP_UNSET && layout->vpp > 1 && layout->recompute_layers % layout->vpp != 0;
@@ -274,6 +277,9 @@ const struct spp_rule spp_rules_general[] = {
      "recomputed layers count by chunk: {recompute_layers} a stage is no multiple of VPP {vpp}",
      SPP_AXIS_PIPE | SPP_AXIS_RECOMPUTE, SPP_VARY(recompute_layers),
      "NVIDIA/Megatron-LM megatron/core/transformer/transformer_block.py _checkpointed_forward"},
+    {"cuda-graphs-recompute", graphs_recompute,
+     "CUDA graphs of single modules exclude full recompute: selective or none", SPP_AXIS_RECOMPUTE,
+     SPP_VARY_NONE, "megatron-core 0.19.2 megatron/core/transformer/transformer_config.py __post_init__"},
     {"offload-support", no_offload, "{framework} cannot offload {offload}: it has {its_offloads}",
      SPP_AXIS_OFFLOAD, SPP_VARY_NONE, has},
     {"batch-divides", batch_divides,

@@ -123,6 +123,10 @@
       X(FRAMEWORK, "overlap", 0, SPP_FLAG(1), NULL, spec, overlap, MODELLED, "overlap",                      \
         "communication overlaps computation where the framework can"),                                       \
       X(FRAMEWORK, "no-overlap", 0, SPP_FLAG(0), NULL, spec, overlap, MODELLED, NULL, "nothing overlaps"),   \
+      X(FRAMEWORK, "allocator", 0, SPP_CHOICE(spp_allocator_word), "KIND", spec, allocator, MODELLED,        \
+        "allocator", "segments of torch's allocator (PYTORCH_CUDA_ALLOC_CONF expandable_segments)"),         \
+      X(FRAMEWORK, "cuda-graphs", 0, SPP_MASK(spp_graph_word), "LIST", spec, graphs, MODELLED,               \
+        "cuda_graphs", "modules captured in CUDA graphs: what they keep stays, their time is not changed"),  \
       X(FRAMEWORK, "bucket-elements", 0, SPP_COUNT(1, INT64_C(1) << 40), "N", spec, bucket_elements,         \
         MODELLED, "bucket_elements", "elements of a gradient bucket")
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/setting.h"
+#include "model/words.h"
 
 #define WORDS_OF(function, type, name_of, count)                                                             \
   const char *function(int i, int *value) {                                                                  \
@@ -46,6 +47,15 @@ const char *spp_recompute_module_word(int i, int *value) {
   const char *name = i < 7 ? spp_recompute_module_name(i) : NULL;
   *value = 1 << i;
   return name;
+}
+
+const char *spp_allocator_word(int i, int *value) {
+  *value = i;
+  return i < SPP_ALLOCATOR_COUNT ? spp_words_name(SPP_WORDS_ALLOCATOR, i) : NULL;
+}
+const char *spp_graph_word(int i, int *value) {
+  *value = 1 << i;
+  return i < SPP_GRAPH_COUNT ? spp_words_name(SPP_WORDS_GRAPH, i) : NULL;
 }
 
 struct word {

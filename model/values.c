@@ -89,6 +89,7 @@ typedef const struct spp_layout layout_arg;
   X(lora_rank, job->lora_rank)                                                                               \
   X(galore_rank, job->galore_rank)                                                                           \
   X(loss_chunk, job->loss_chunk_tokens)                                                                      \
+  X(graphs, job->graphs)                                                                                     \
   X(completions, job->grpo_completions)
 
 /* name, table of model/words.h, value */
@@ -105,6 +106,7 @@ typedef const struct spp_layout layout_arg;
   X(kv_dtype, SPP_WORDS_DTYPE, job->kv_dtype)                                                                \
   X(attention, SPP_WORDS_ATTENTION, job->attention)                                                          \
   X(kernels, SPP_WORDS_KERNELS, job->kernels)                                                                \
+  X(allocator, SPP_WORDS_ALLOCATOR, job->allocator)                                                          \
   X(loss, SPP_WORDS_LOSS_CHOICE, job->loss)                                                                  \
   X(quant, SPP_WORDS_QUANT, job->quant)
 
@@ -185,6 +187,17 @@ static void print_recompute_modules(job_arg *job, layout_arg *layout, char *buf,
     used = strlen(buf);
   }
 }
+/* As Megatron's --cuda-graph-scope takes them: "attn mlp". */
+static void print_cuda_graphs(job_arg *job, layout_arg *layout, char *buf, size_t size) {
+  size_t used = 0;
+  (void)layout;
+  buf[0] = '\0';
+  for (int bit = 0; bit < SPP_GRAPH_COUNT; bit++) {
+    if (!(job->graphs >> bit & 1u)) continue;
+    snprintf(buf + used, size - used, "%s%s", used ? " " : "", spp_words_name(SPP_WORDS_GRAPH, bit));
+    used = strlen(buf);
+  }
+}
 /* For rules about layers: the nearest legal ends, where the framework takes any. */
 static void print_uneven_hint(job_arg *job, layout_arg *layout, char *buf, size_t size) {
   int64_t first, last;
@@ -253,6 +266,7 @@ static const struct value values[] = {NUMBERS(NUMBER_ROW) WORDS(WORD_ROW)
                                       {"lora_targets", NULL, NULL, print_lora_targets, -1},
                                       {"lora_target_list", NULL, NULL, print_lora_target_list, -1},
                                       {"recompute_modules", NULL, NULL, print_recompute_modules, -1},
+                                      {"cuda_graphs", NULL, NULL, print_cuda_graphs, -1},
                                       {"uneven_hint", NULL, NULL, print_uneven_hint, -1},
                                       {"its_sp_kinds", NULL, NULL, print_its_sp_kinds, -1},
                                       {"its_zeros", NULL, NULL, print_its_zeros, -1},
@@ -263,6 +277,7 @@ static const char *const names[] = {NUMBERS(NUMBER_NAME) WORDS(WORD_NAME) TEXTS(
                                     "lora_targets",
                                     "lora_target_list",
                                     "recompute_modules",
+                                    "cuda_graphs",
                                     "uneven_hint",
                                     "its_sp_kinds",
                                     "its_zeros",

@@ -51,6 +51,9 @@ static void random_job(const struct spp_framework *f, struct spp_job_spec *spec,
     spec->lora_targets = next_random() % 2 ? SPP_LORA_ALL_LINEAR : SPP_LORA_Q | SPP_LORA_V;
     spec->lora_dropout = next_random() % 2 ? 0.05 : 0.1;
   }
+  if (next_random() % 2) spec->allocator = SPP_ALLOCATOR_EXPANDABLE;
+  for (int bit = 0; bit < SPP_GRAPH_COUNT; bit++)
+    if (f->graphs[bit] && next_random() % 2) spec->graphs |= 1u << bit;
   spp_request_clear(request);
   request->zero = (int)(next_random() % 4);
   request->sp = pick(small, 4);

@@ -342,7 +342,7 @@ static void expandable_segments_give_free_pages_back(void **state) {
   f.job.loss_path_forced = SPP_LOSS_FUSED_LINEAR;
   jobs_predict(&f);
   int64_t reserved = f.memory.reserved_bytes, headroom = f.memory.headroom_bytes;
-  f.framework.expandable_segments = true;
+  f.job.allocator = SPP_ALLOCATOR_EXPANDABLE;
   jobs_predict(&f);
   expect_i64(f.memory.reserved_bytes, reserved);
   expect_rel((double)(reserved - f.memory.reclaimable_bytes), 1.01 * (double)f.memory.peak_bytes, 1e-3);
@@ -350,6 +350,39 @@ static void expandable_segments_give_free_pages_back(void **state) {
   f.framework.allocator_factor = 1.0; /* a ledger that counts what is allocated has nothing to give */
   jobs_predict(&f);
   expect_i64(f.memory.reclaimable_bytes, 0);
+  jobs_close(&f);
+}
+
+/* What the graphs of a layer's MLP hold: the norm's input 2Th and statistics 4T, its output 2Th, gate and up 4Ti, their
+ * product 2Ti, and the output that they write, the next layer's input, 2Th. All layers of the one micro-batch in flight
+ * hold it at the step, when nothing else of the pass is left; reserved in segments of 2 MiB. */
+static void cuda_graphs_keep_what_they_captured(void **state) {
+  (void)state;
+  const double tokens = 4096, hidden = 896, width = 4864, layers = 24;
+  const double mlp = layers * tokens * (6 * hidden + 6 * width + 4);
+  /* attention: input 2Th and statistics 4T, norm's output 2Th, q, k, v and output 2T(2dq + 2dk), log-sum-exp 4T nq */
+  const double attention = layers * tokens * (4 * hidden + 4 + 4 * 896 + 4 * 128 + 4 * 14);
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-0.5b"), 4096);
+  f.framework.allocator_factor = 1.0;
+  f.job.kernels = SPP_KERNELS_FUSED;
+  f.job.loss_path_forced = SPP_LOSS_FUSED_LINEAR;
+  jobs_predict(&f);
+  double step = (double)f.memory.phase_bytes[SPP_PHASE_STEP];
+  int64_t first = f.memory.first_step_peak_bytes;
+  f.job.graphs = SPP_GRAPH_MLP;
+  jobs_predict(&f);
+  expect_rel((double)f.memory.phase_bytes[SPP_PHASE_STEP] - step, mlp, 4e-3);
+  expect_i64(f.memory.first_step_peak_bytes, first); /* captured after a few steps */
+  f.job.graphs = SPP_GRAPH_ATTN;
+  jobs_predict(&f);
+  expect_rel((double)f.memory.phase_bytes[SPP_PHASE_STEP] - step, attention, 4e-3);
+  /* together the layer's input is held once */
+  f.job.graphs = SPP_GRAPH_ATTN | SPP_GRAPH_MLP;
+  jobs_predict(&f);
+  expect_rel((double)f.memory.phase_bytes[SPP_PHASE_STEP] - step,
+             mlp + attention - layers * tokens * (2 * hidden + 4), 4e-3);
   jobs_close(&f);
 }
 
@@ -517,6 +550,7 @@ int main(void) {
       cmocka_unit_test(communicators_own_buffers),
       cmocka_unit_test(overlapped_exchanges_have_buffers_of_their_own),
       cmocka_unit_test(expandable_segments_give_free_pages_back),
+      cmocka_unit_test(cuda_graphs_keep_what_they_captured),
       cmocka_unit_test(the_allocator_holds_back_a_share_in_whole_segments),
       cmocka_unit_test(gradients_of_a_single_micro_batch_come_as_inputs_go),
       cmocka_unit_test(host_memory_is_a_limit_of_its_own),

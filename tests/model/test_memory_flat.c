@@ -104,14 +104,14 @@ static void layer_inputs_split_blocks_of_the_mlp(void **state) {
   jobs_predict(&f);
   int64_t reserved = f.memory.reserved_bytes;
   expect_i64(f.memory.peak_moment, SPP_MOMENT_LOSS);
-  f.framework.plain_segments = true;
+  f.job.plain_segments = true;
   jobs_predict(&f);
   /* two inputs of 4,096 in a block of 11,008: 32 / 2 remainders of 2,816; two such blocks free in the loss */
   expect_i64(f.memory.reserved_bytes - reserved, INT64_C(2048) * 2 * (16 * 2816 + 2 * 11008));
   f.layout.recompute = SPP_RECOMPUTE_NONE; /* nothing is freed in the forward */
   jobs_predict(&f);
   reserved = f.memory.reserved_bytes;
-  f.framework.plain_segments = false;
+  f.job.plain_segments = false;
   jobs_predict(&f);
   expect_i64(f.memory.reserved_bytes, reserved);
   jobs_close(&f);
@@ -121,7 +121,7 @@ static void free_blocks_never_exceed_the_card(void **state) {
   (void)state;
   struct jobs_fixture f;
   open_7b(&f, SPP_METHOD_QLORA, 3, 16384);
-  f.framework.plain_segments = true;
+  f.job.plain_segments = true;
   jobs_predict(&f);
   int64_t needed = f.memory.device_bytes - f.memory.reclaimable_bytes;
   expect_true(f.memory.reclaimable_bytes > 100 * SEGMENT);

@@ -54,7 +54,7 @@ static void joined_tensors_find_no_freed_block(void **state) {
   struct jobs_fixture f;
   open_one_billion(&f);
   joined(&f, 2);
-  f.framework.plain_segments = true;
+  f.job.plain_segments = true;
   jobs_predict(&f);
   /* weights 2, gradients 2, 12 stay as they lay; new: joined 2, fp32 4, two lists 4 each */
   int64_t pass = f.memory.phase_bytes[SPP_PHASE_BACKWARD];
@@ -70,7 +70,7 @@ static void copies_for_the_norm_leave_blocks_that_fit_no_joined_tensor(void **st
   struct jobs_fixture f;
   open_one_billion(&f);
   joined(&f, 2);
-  f.framework.plain_segments = f.framework.norm_copies_grads = true;
+  f.job.plain_segments = f.framework.norm_copies_grads = true;
   f.framework.reduce_bucket_elements = 500000000;
   jobs_predict(&f);
   /* beside 16 bytes: two full buckets in fp32 and the 16-bit copy of the last; then 14 bytes of joined
@@ -89,7 +89,7 @@ static void free_blocks_are_not_held_beyond_the_card(void **state) {
   struct jobs_fixture f;
   open_one_billion(&f);
   joined(&f, 2);
-  f.framework.plain_segments = true;
+  f.job.plain_segments = true;
   jobs_predict(&f);
   int64_t needed = f.memory.device_bytes - f.memory.reclaimable_bytes;
   f.gpu.capacity_bytes = needed + 64 * segments;

@@ -77,6 +77,8 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
     l->recompute = SPP_RECOMPUTE_FULL, l->recompute = SPP_RECOMPUTE_NONE)                                    \
   X("recompute-unit", l->recompute = SPP_RECOMPUTE_NONE;                                                     \
     l->recompute_unit = 2, l->recompute = SPP_RECOMPUTE_FULL; l->recompute_unit = 2)                         \
+  X("cuda-graphs-recompute", j->graphs = SPP_GRAPH_MLP;                                                      \
+    l->recompute = SPP_RECOMPUTE_FULL, j->graphs = SPP_GRAPH_MLP; l->recompute = SPP_RECOMPUTE_NONE)         \
   X("recompute-chunks", l->recompute = SPP_RECOMPUTE_FULL; l->pp = 2; l->vpp = 2;                            \
     l->recompute_layers = 3, l->recompute = SPP_RECOMPUTE_FULL; l->pp = 2; l->vpp = 2;                       \
     l->recompute_layers = 4)                                                                                 \

@@ -6,11 +6,15 @@ schedule (TP 4, PP 4, VPP 5, DP 2, FP8 current scaling, 4,096 tokens) makes and 
 0.16.1 (interleaved schedule, distributed optimizer, buckets of param_and_grad_buffer.py: one for the first chunk's every
 128 Mi elements, one for each other chunk) and transformer-engine 2.9.0 (module/linear.py, layernorm_linear.py with user buffers).
 
-    python3 tests/oracle/allocator.py      GiB: allocated in the first step and at most, reserved, and what is needed
+With "graphs" its MLPs are captured after three steps (megatron-core 0.19.2 transformer/cuda_graphs.py TECudaGraphHelper;
+transformer-engine 2.9.0 pytorch/graph.py, which reuses buffers): copies of the inputs stay, the rest lies in a private pool, and nothing
+else gets those blocks.
+
+    python3 tests/oracle/allocator.py      GiB: allocated in the first step, at most outside graphs, in their pool; reserved; needed
 
 "reserved": torch's default, segments of their own size (c10/cuda/CUDACachingAllocator: best fit, requests of 1 to 10 MiB from
 segments of 20 MiB, larger ones rounded to 2 MiB, blocks split when more than 1 MiB is left). "needed": expandable segments; pages of
-20 MiB that a block in use touches, the others can be unmapped."""
+20 MiB that a block in use touches, the others can be unmapped, and what the graphs' pool has."""
 
 import bisect
 
@@ -25,10 +29,22 @@ class Block:
         return self.at < other.at
 
 
+class Card:
+    """Segments of all pools."""
+
+    def __init__(self):
+        self.reserved = self.most = 0
+
+    def grow(self, size):
+        self.reserved += size
+        self.most = max(self.most, self.reserved)
+
+
 class Allocator:
     """One stream. Plain segments, or with `expandable` one address range a pool that grows at its end."""
 
-    def __init__(self, expandable):
+    def __init__(self, expandable, card):
+        self.card = card
         self.expandable, self.holes, self.ends = expandable, {True: [], False: []}, {}
         self.used = self.peak = self.reserved = self.needed = self.calls = 0
         self.next = 1 << 44
@@ -38,11 +54,13 @@ class Allocator:
             rounded = 2 * MIB if small else 20 * MIB if size < 10 * MIB else -(-size // (2 * MIB)) * 2 * MIB
             self.next += 1 << 36
             self.reserved += rounded
+            self.card.grow(rounded)
             return Block(self.next, rounded)
         end, page = self.ends.get(small), 2 * MIB if small else PAGE
         tail = end if end is not None and end.free else None
         more = -(-(size - (tail.size if tail else 0)) // page) * page
         self.reserved += more
+        self.card.grow(more)
         if tail:
             self.holes[small].remove((tail.size, tail.at, tail))
             tail.size += more
@@ -69,7 +87,7 @@ class Allocator:
                 self.ends[small] = rest
             block.after, block.size = rest, size
             bisect.insort(holes, (rest.size, rest.at, rest))
-        block.free, block.small = False, small
+        block.free, block.small, block.pool = False, small, self
         self.used += block.size
         self.peak = max(self.peak, self.used)
         self.calls += 1
@@ -94,6 +112,14 @@ class Allocator:
             block = first
         bisect.insort(holes, (block.size, block.at, block))
 
+    def empty(self):
+        """torch.cuda.empty_cache: plain segments that are free from end to end."""
+        for holes in () if self.expandable else self.holes.values():
+            whole = [hole for hole in holes if not hole[2].before and not hole[2].after]
+            self.reserved -= sum(hole[0] for hole in whole)
+            self.card.reserved -= sum(hole[0] for hole in whole)
+            holes[:] = [hole for hole in holes if hole not in whole]
+
     def touched(self):
         total = 0
         for small, block in self.ends.items():
@@ -114,9 +140,10 @@ class Allocator:
 class Stage:
     hidden, ffn, q, kv, heads, vocab, layers, tokens, vpp = 8192, 28672, 8192, 1024, 64, 128256, 80, 4096, 5
 
-    def __init__(self, expandable=False, tp=4, pp=4, dp=2, mlp_again=False, loads=True):
-        self.tp, self.pp, self.dp, self.mlp_again, self.loads = tp, pp, dp, mlp_again, loads
-        self.allocator = Allocator(expandable)
+    def __init__(self, expandable=False, tp=4, pp=4, dp=2, mlp_again=False, loads=True, graphs=False):
+        self.tp, self.pp, self.dp, self.mlp_again, self.loads, self.graphs = tp, pp, dp, mlp_again, loads, graphs
+        self.card, self.captured, self.eager = Card(), False, (0, 0)
+        self.allocator, self.pool = Allocator(expandable, self.card), Allocator(expandable, self.card)
         self.take = self.allocator.take
         self.chunk, self.micro_batches = self.layers // (pp * self.vpp), 32 // dp
         self.weights = {"qkv": (self.q + 2 * self.kv) // tp * self.hidden, "proj": self.hidden * self.q // tp,
@@ -125,7 +152,7 @@ class Stage:
 
     def give(self, *blocks):
         for block in blocks:
-            self.allocator.give(block)
+            block.pool.give(block)
 
     def shards(self, names, limit):
         """The first rank's part of each bucket: (elements, of FP8 weights?), the weights last to first."""
@@ -175,6 +202,13 @@ class Stage:
             take(size)
 
     def forward(self, x):
+        kept = self.attention(x)
+        if not self.captured:
+            return self.rest(kept), kept
+        self.give(kept.pop("y"))  # copied into the graph's input
+        return None, kept
+
+    def attention(self, x):
         take, t, own, h, f = self.take, self.tokens, self.tokens // self.tp, self.hidden, self.ffn // self.tp
         q, kv, stream = self.q // self.tp, self.kv // self.tp, 2 * own * h
         kept = {"x": x, "scale 1": take(4 * own)}
@@ -190,8 +224,13 @@ class Stage:
         self.give(row)
         kept["y"] = take(stream)
         self.give(projected)
+        return kept
+
+    def rest(self, kept):
+        take, own = self.take, self.tokens // self.tp
+        stream = 2 * own * self.hidden
         kept["scale 2"] = take(4 * own)
-        wide, kept["norm 2"] = take(stream), take(own * h)
+        wide, kept["norm 2"] = take(stream), take(own * self.hidden)
         self.give(wide)
         self.mlp(kept)
         if self.mlp_again:
@@ -199,7 +238,7 @@ class Stage:
         down = take(stream)
         out = take(stream)
         self.give(down)
-        return out, kept
+        return out
 
     def mlp(self, kept):
         t, f = self.tokens, self.ffn // self.tp
@@ -227,7 +266,15 @@ class Stage:
         return out
 
     def backward(self, dy, kept):
-        take, t, f, q, kv = self.take, self.tokens, self.ffn // self.tp, self.q // self.tp, self.kv // self.tp
+        if self.captured:  # copied into the gradient that the graph reads
+            self.give(dy)
+            return self.attention_backward(None, kept)
+        dy = self.rest_backward(dy, kept)
+        self.give(kept["y"])
+        return self.attention_backward(dy, kept)
+
+    def rest_backward(self, dy, kept):
+        take, t, f = self.take, self.tokens, self.ffn // self.tp
         if self.mlp_again:
             self.mlp(kept)
         eight = self.gathered()
@@ -237,9 +284,13 @@ class Stage:
         dgate = take(4 * t * f)
         self.give(dproduct, kept["gate and up"])
         dx = self.column(dgate, 2 * t * f, kept["norm 2"], "fc1")
-        self.give(kept["scale 2"], kept["y"])
+        self.give(kept["scale 2"])
         stream = take(2 * t // self.tp * self.hidden)
         self.give(dx, dy)
+        return stream
+
+    def attention_backward(self, stream, kept):
+        take, t, q, kv = self.take, self.tokens, self.q // self.tp, self.kv // self.tp
         eight = self.gathered()
         dout = take(2 * t * q)
         self.placeholder("proj")
@@ -254,8 +305,39 @@ class Stage:
         dx = self.column(joined, t * (q + 2 * kv), kept["norm 1"], "qkv")
         self.give(kept["scale 1"])
         out = take(2 * t // self.tp * self.hidden)
-        self.give(dx, stream, kept["x"])
+        self.give(dx, *(block for block in (stream, kept["x"]) if block))
         return out
+
+    def capture(self):
+        own, live, wire, free, order = 2 * self.tokens // self.tp * self.hidden, {}, [], 0, list(self.order())
+        self.allocator.empty()
+        for forward, _ in order:  # an input is used again once its backward is captured
+            if forward and free == 0:
+                for _ in range(self.chunk):
+                    self.take(own)
+            free += -min(free, 1) if forward else 1
+        self.take(own)  # the gradient that all graphs read
+        self.take = self.pool.take
+        for forward, place in order:
+            if forward:
+                live[place] = [{} for _ in range(self.chunk)]
+                for layer in live[place]:
+                    layer["out"] = self.rest(layer)
+                continue
+            for layer in live.pop(place)[::-1]:
+                wire.append(self.rest_backward(self.take(1), layer))
+                self.give(layer["out"])
+                if len(wire) > 2:
+                    self.give(wire.pop(0))
+        self.give(*wire)
+        self.take, self.eager, self.captured = self.allocator.take, self.figures(), True
+        self.allocator.empty()
+        self.allocator.peak = self.allocator.needed = 0
+
+    def figures(self):
+        """Allocated at most outside graphs, and needed."""
+        pool = self.pool.reserved if self.captured else 0
+        return max(self.eager[0], self.allocator.peak), max(self.eager[1], self.allocator.needed + pool)
 
     def order(self):
         turns = [(low + k, c) for low in range(0, self.micro_batches, self.pp) for c in range(self.vpp)
@@ -284,15 +366,17 @@ class Stage:
                 x = self.take(own)
                 for layer in live.pop((micro, chunk))[::-1]:
                     x = self.backward(x, layer)
-            wire.append(x)
+            wire.extend([x] if x else [])
             if len(wire) > 1:
                 self.give(wire.pop(0))
         self.give(*wire)
 
-    def run(self, steps=3):
+    def run(self):
         first, gradients = 0, []
         self.build()
-        for step in range(steps):
+        for step in range(6 if self.graphs else 3):
+            if step == 3:
+                self.capture()
             self.give(*gradients)
             self.passes()
             gradients = [self.take(4 * size) for size, _, _ in self.parts]
@@ -307,10 +391,11 @@ class Stage:
 
 CASES = {"the job": {}, "not loaded from a checkpoint": {"loads": False}, "MLP again": {"mlp_again": True},
          "PP 8": {"pp": 8, "dp": 1}, "TP 8": {"tp": 8, "dp": 1}}
-print(f"{'':30}    first  at most reserved   needed")
+print(f"{'':36}    first  at most   graphs reserved   needed")
 for name, changed in CASES.items():
-    plain, expandable = Stage(**changed), Stage(True, **changed)
-    first = plain.run()
-    expandable.run()
-    figures = (first, plain.allocator.peak, plain.allocator.reserved, expandable.allocator.needed)
-    print(f"{name:30}" + "".join(f"{figure / GIB:9.2f}" for figure in figures))
+    for graphs in (False, True):
+        plain, expandable = Stage(graphs=graphs, **changed), Stage(True, graphs=graphs, **changed)
+        first = plain.run()
+        expandable.run()
+        figures = (first, plain.figures()[0], plain.pool.reserved, plain.card.most, expandable.figures()[1])
+        print(f"{name + ', graphs' * graphs:36}" + "".join(f"{figure / GIB:9.2f}" for figure in figures))
