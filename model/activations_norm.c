@@ -95,6 +95,16 @@ static enum spp_block of_mlp_input(const struct spp_layer_view *v) {
   return v->kind->moe ? SPP_BLOCK_MLP : SPP_BLOCK_MLP_INPUT;
 }
 
+/* The recomputed modules that drop what norms before attention [0] and before the MLP [1] give. Only latent
+ * attention and mixtures have norms of their own; others are part of the product behind, q, k and v's or the
+ * dense MLP's first in Megatron (megatron-core 0.19.2 models/gpt/gpt_layer_specs.py
+ * get_gpt_layer_with_transformer_engine_submodules, transformer_layer.py recompute_input_layernorm). */
+static unsigned drops_norm(const struct spp_layer_view *v, int norm) {
+  if (frees_early(v)) return SPP_RC_LAYERNORM; /* exec/layer_forward.c: each norm is a step of its own */
+  if (norm == 0) return v->job->arch->kv_lora_rank > 0 ? SPP_RC_LAYERNORM : 0;
+  return v->kind->moe ? SPP_RC_LAYERNORM : SPP_RC_MLP;
+}
+
 /* The outputs of attention and of the MLP. Attention's holds the gradient while attention works, where it is
  * not freed early. */
 static void keep_behind(const struct spp_layer_view *v) {
@@ -138,8 +148,8 @@ void spp_kept_norms(const struct spp_layer_view *v) {
     return;
   }
   spp_kept_norm(v, &norm1, SPP_BLOCK_NORM1, 0, rows, h, 1);
-  read_by(v, &norm1_output, SPP_BLOCK_ATTENTION, SPP_RC_LAYERNORM, QKV);
+  read_by(v, &norm1_output, SPP_BLOCK_ATTENTION, drops_norm(v, 0), QKV);
   spp_kept_norm(v, &norm2, SPP_BLOCK_NORM2, 0, rows, h, 1);
-  read_by(v, &norm2_output, of_mlp_input(v), SPP_RC_LAYERNORM, WIDENING);
+  read_by(v, &norm2_output, of_mlp_input(v), drops_norm(v, 1), WIDENING);
   if (a->norms_per_layer >= 4) keep_behind(v);
 }

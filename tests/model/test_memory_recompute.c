@@ -58,10 +58,9 @@ static void selective_modules_drop_their_own_tensors(void **state) {
     unsigned modules;
     int64_t dropped; /* of one fused layer */
   } cases[] = {
-      {SPP_RC_CORE_ATTN, 4 * T * NQ}, /* the output is o_proj's input and stays */
-      {SPP_RC_LAYERNORM, 4 * T * H},
-      {SPP_RC_MLP, 6 * T * I},
-      {SPP_RC_MLP | SPP_RC_LAYERNORM, 6 * T * I + 4 * T * H},
+      {SPP_RC_CORE_ATTN, 4 * T * NQ},           /* the output is o_proj's input and stays */
+      {SPP_RC_LAYERNORM, 0},                    /* both norms are part of the product behind them */
+      {SPP_RC_MLP, 6 * T * I + 2 * T * H},      /* with its norm */
       {SPP_RC_MOE_ACT | SPP_RC_MLA_UP_PROJ, 0}, /* a dense layer has neither */
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
