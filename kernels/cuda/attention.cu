@@ -98,8 +98,9 @@ static struct attn_problem prepare(struct spp_queue *q, const struct spp_attn_sh
 }
 
 static struct tensor tensor_of(const struct spp_rows *x) {
+  int64_t bytes = spp_storage_bytes(x->storage);
   struct tensor t = {x->data, x->row_stride, x->storage,
-                     in_fours(x->data, spp_storage_bytes(x->storage)) && x->row_stride % 4 == 0};
+                     (uintptr_t)x->data % 16 == 0 && x->row_stride * bytes % 16 == 0};
   return t;
 }
 

@@ -18,7 +18,7 @@ struct tensor {
   void *data;
   int64_t stride;
   enum spp_storage storage;
-  bool fours; /* rows are aligned to four elements */
+  bool wide; /* rows are aligned to 16 bytes */
 };
 
 struct attn_problem {
@@ -51,30 +51,40 @@ static __device__ __forceinline__ float score_of(const struct attn_problem &p, f
   return x * LOG2E;
 }
 
-template <class T> static __device__ __forceinline__ void fill4(float *to, const T *from, bool fours) {
-  float x[4];
-  if (fours)
-    get(from, 0, x);
-  else
-    for (int v = 0; v < 4; v++)
-      x[v] = load(from, v);
-  put(to, 0, x);
-}
-
-static __device__ __forceinline__ void fill4(float *to, const struct tensor &x, int64_t i) {
-  if (x.storage == SPP_STORE_BF16)
-    fill4(to, (const bf16 *)x.data + i, x.fours);
-  else
-    fill4(to, (const float *)x.data + i, x.fours);
-}
-/* Tiles of bf16 are of tensors that are. */
-static __device__ __forceinline__ void fill4(bf16 *to, const struct tensor &x, int64_t i) {
+/* Eight elements at once. Tiles of bf16 are of tensors that are. */
+static __device__ __forceinline__ void fill8(bf16 *to, const struct tensor &x, int64_t i) {
   const bf16 *from = (const bf16 *)x.data + i;
-  if (x.fours)
-    *(uint2 *)to = *(const uint2 *)from;
+  if (x.wide)
+    *(uint4 *)to = *(const uint4 *)from;
   else
-    for (int v = 0; v < 4; v++)
+    for (int v = 0; v < 8; v++)
       to[v] = from[v];
+}
+static __device__ __forceinline__ void fill8(float *to, const struct tensor &x, int64_t i) {
+  __align__(16) float values[8];
+  if (x.storage == SPP_STORE_BF16) {
+    __align__(16) bf16 few[8];
+    fill8(few, x, i);
+    for (int v = 0; v < 8; v++)
+      values[v] = widened(few[v].bits);
+  } else if (x.wide) {
+    store4(values, 0, load4((const float *)x.data, i));
+    store4(values, 4, load4((const float *)x.data, i + 4));
+  } else {
+    for (int v = 0; v < 8; v++)
+      values[v] = ((const float *)x.data)[i + v];
+  }
+  store4(to, 0, load4(values, 0));
+  store4(to, 4, load4(values, 4));
+}
+static __device__ __forceinline__ void clear8(bf16 *to) {
+  uint4 zeros = {0, 0, 0, 0};
+  *(uint4 *)to = zeros;
+}
+static __device__ __forceinline__ void clear8(float *to) {
+  float4 zeros = {0.0F, 0.0F, 0.0F, 0.0F};
+  store4(to, 0, zeros);
+  store4(to, 4, zeros);
 }
 
 /* Rows [first, first + ROWS) of one head into to[ROWS][ld], zeros where a row is not below `tokens` and in
@@ -82,14 +92,12 @@ static __device__ __forceinline__ void fill4(bf16 *to, const struct tensor &x, i
 template <int ROWS, int D, class E>
 static __device__ __forceinline__ void fill_tile(E *to, int ld, const struct tensor &x, int head, int dim,
                                                  int first, int tokens) {
-  for (int piece = threadIdx.x; piece < ROWS * (D / 4); piece += blockDim.x) {
-    int r = piece / (D / 4), c = piece % (D / 4) * 4;
-    if (first + r < tokens && c < dim) {
-      fill4(to + r * ld + c, x, (first + r) * x.stride + head * dim + c);
-    } else {
-      const float zeros[4] = {0.0F, 0.0F, 0.0F, 0.0F};
-      put(to + r * ld + c, 0, zeros);
-    }
+  for (int piece = threadIdx.x; piece < ROWS * (D / 8); piece += blockDim.x) {
+    int r = piece / (D / 8), c = piece % (D / 8) * 8;
+    if (first + r < tokens && c < dim)
+      fill8(to + r * ld + c, x, (first + r) * x.stride + head * dim + c);
+    else
+      clear8(to + r * ld + c);
   }
 }
 

@@ -66,6 +66,7 @@ static void close(struct spp_queue *q) {
   for (int i = 0; i < 2; i++)
     if (q->marks[i]) cudaEventDestroy(q->marks[i]);
   if (q->stream) cudaStreamDestroy(q->stream);
+  cudaGetLastError(); /* a queue that failed leaves nothing behind */
   free(q);
 }
 

@@ -128,4 +128,18 @@ template <class F> static void with_storage(enum spp_storage storage, F call) {
     call(float());
 }
 
+/* call(V, T()): rows whose elements are read V at a time, by FOR_COLUMNS. */
+template <class F> static void with_row(enum spp_storage storage, bool fours, F call) {
+  with_storage(storage, [&](auto t) {
+    if (fours)
+      call(std::integral_constant<int, 4>(), t);
+    else
+      call(std::integral_constant<int, 1>(), t);
+  });
+}
+
+/* Columns of one row that a thread has: V from every V * blockDim.x. */
+#define FOR_COLUMNS(i, width)                                                                                \
+  for (int64_t i = (int64_t)threadIdx.x * V; i < (width); i += (int64_t)blockDim.x * V)
+
 #endif

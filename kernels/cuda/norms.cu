@@ -2,10 +2,6 @@
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/ops.cuh"
 
-/* Columns of one row that a thread has: V from every V * blockDim.x. */
-#define FOR_COLUMNS(i, width)                                                                                \
-  for (int64_t i = (int64_t)threadIdx.x * V; i < (width); i += (int64_t)blockDim.x * V)
-
 template <int V, class T> __global__ void rms_forward(struct spp_rmsnorm a) {
   float *room = shared_memory<float>();
   const T *x = (const T *)a.x, *weight = (const T *)a.weight;
@@ -171,20 +167,10 @@ static void add_weight_grads(struct spp_queue *q, struct weight_grad g, enum spp
 
 enum { ROOM_BYTES = BLOCK / WARP * sizeof(float) };
 
-/* call(fours, T()) */
-template <class C> static void with_shape(int64_t width, enum spp_storage storage, bool fours, C call) {
-  with_storage(storage, [&](auto t) {
-    if (fours && width % 4 == 0)
-      call(std::integral_constant<int, 4>(), t);
-    else
-      call(std::integral_constant<int, 1>(), t);
-  });
-}
-
 void spp_cuda_rmsnorm_forward(struct spp_queue *q, const struct spp_rmsnorm *a) {
   int64_t bytes = spp_storage_bytes(a->storage);
   bool fours = in_fours(a->x, bytes) && in_fours(a->weight, bytes) && in_fours(a->y, bytes);
-  with_shape(a->width, a->storage, fours, [&](auto v, auto t) {
+  with_row(a->storage, fours && a->width % 4 == 0, [&](auto v, auto t) {
     SPP_LAUNCH(q, (rms_forward<decltype(v)::value, decltype(t)>), spp_blocks(a->rows, 1), BLOCK, ROOM_BYTES,
                *a);
   });
@@ -197,7 +183,7 @@ void spp_cuda_rmsnorm_backward(struct spp_queue *q, const struct spp_rmsnorm *a)
   struct weight_grad g = {a->rows, a->width, 0, 0, a->x, a->dy, NULL, a->rstd, NULL, a->dweight, NULL};
   if (a->rows == 0) return;
   add_weight_grads(q, g, a->storage);
-  with_shape(a->width, a->storage, fours, [&](auto v, auto t) {
+  with_row(a->storage, fours && a->width % 4 == 0, [&](auto v, auto t) {
     SPP_LAUNCH(q, (rms_backward<decltype(v)::value, decltype(t)>), spp_blocks(a->rows, 1), BLOCK, ROOM_BYTES,
                *a);
   });
@@ -207,7 +193,7 @@ void spp_cuda_layernorm_forward(struct spp_queue *q, const struct spp_layernorm 
   int64_t bytes = spp_storage_bytes(a->storage);
   bool fours = in_fours(a->x, bytes) && in_fours(a->weight, bytes) && in_fours(a->bias, bytes) &&
                in_fours(a->y, bytes);
-  with_shape(a->width, a->storage, fours, [&](auto v, auto t) {
+  with_row(a->storage, fours && a->width % 4 == 0, [&](auto v, auto t) {
     SPP_LAUNCH(q, (layer_forward<decltype(v)::value, decltype(t)>), spp_blocks(a->rows, 1), BLOCK, ROOM_BYTES,
                *a);
   });
@@ -222,7 +208,7 @@ void spp_cuda_layernorm_backward(struct spp_queue *q, const struct spp_layernorm
   if (a->weight) g.dweight = a->dweight;
   if (a->bias) g.dbias = a->dbias;
   if (g.dweight || g.dbias) add_weight_grads(q, g, a->storage);
-  with_shape(a->width, a->storage, fours, [&](auto v, auto t) {
+  with_row(a->storage, fours && a->width % 4 == 0, [&](auto v, auto t) {
     SPP_LAUNCH(q, (layer_backward<decltype(v)::value, decltype(t)>), spp_blocks(a->rows, 1), BLOCK,
                ROOM_BYTES, *a);
   });

@@ -73,13 +73,17 @@ struct running {
   }
 };
 
-template <class T> __global__ void cross_entropy_stats(struct spp_cross_entropy a) {
+template <int V, class T> __global__ void cross_entropy_stats(struct spp_cross_entropy a) {
   float *room = shared_memory<float>();
   for (int64_t t = blockIdx.x; t < a.tokens; t += gridDim.x) {
     const T *row = (const T *)a.logits + t * a.row_stride;
     struct running r = {-INFINITY, 0.0F};
-    for (int64_t j = threadIdx.x; j < a.vocab; j += blockDim.x)
-      r.see(load(row, j));
+    FOR_COLUMNS(j, a.vocab) {
+      float x[V];
+      get(row, j, x);
+      for (int k = 0; k < V; k++)
+        r.see(x[k]);
+    }
     r.over_the_block(room);
     if (threadIdx.x == 0) {
       int64_t target = (int64_t)a.targets[t] - a.first;
@@ -91,29 +95,40 @@ template <class T> __global__ void cross_entropy_stats(struct spp_cross_entropy 
   }
 }
 
+/* Are all rows aligned to four elements? */
+static bool rows_in_fours(const struct spp_cross_entropy *a, const void *data) {
+  return in_fours(data, spp_storage_bytes(a->storage)) && a->row_stride % 4 == 0 && a->vocab % 4 == 0;
+}
+
 void spp_cuda_cross_entropy_local(struct spp_queue *q, const struct spp_cross_entropy *a) {
-  with_storage(a->storage, [&](auto t) {
-    SPP_LAUNCH(q, cross_entropy_stats<decltype(t)>, spp_blocks(a->tokens, 1), BLOCK,
+  with_row(a->storage, rows_in_fours(a, a->logits), [&](auto v, auto t) {
+    SPP_LAUNCH(q, (cross_entropy_stats<decltype(v)::value, decltype(t)>), spp_blocks(a->tokens, 1), BLOCK,
                BLOCK / WARP * sizeof(float), *a);
   });
 }
 
-template <class T> __global__ void cross_entropy_grad(struct spp_cross_entropy a) {
+template <int V, class T> __global__ void cross_entropy_grad(struct spp_cross_entropy a) {
   float steep = a.softcap > 0.0F ? 1.0F / (a.softcap * a.softcap) : 0.0F;
   for (int64_t t = blockIdx.x; t < a.tokens; t += gridDim.x) {
     float grad = a.targets[t] < 0 ? 0.0F : a.grad[t], max = a.max[t], sum = a.sum[t];
     int64_t target = (int64_t)a.targets[t] - a.first;
-    for (int64_t j = threadIdx.x; j < a.vocab; j += blockDim.x) {
-      float logit = load((const T *)a.logits, t * a.row_stride + j), p = expf(logit - max) / sum;
-      float slope = fmaf(-steep * logit, logit, 1.0F);
-      store((T *)a.dlogits, t * a.row_stride + j, grad * slope * (p - (j == target ? 1.0F : 0.0F)));
+    FOR_COLUMNS(j, a.vocab) {
+      float x[V];
+      get((const T *)a.logits, t * a.row_stride + j, x);
+      for (int k = 0; k < V; k++) {
+        float p = expf(x[k] - max) / sum, slope = fmaf(-steep * x[k], x[k], 1.0F);
+        x[k] = grad * slope * (p - (j + k == target ? 1.0F : 0.0F));
+      }
+      put((T *)a.dlogits, t * a.row_stride + j, x);
     }
   }
 }
 
 void spp_cuda_cross_entropy_backward(struct spp_queue *q, const struct spp_cross_entropy *a) {
-  with_storage(a->storage, [&](auto t) {
-    SPP_LAUNCH(q, cross_entropy_grad<decltype(t)>, spp_blocks(a->tokens, 1), BLOCK, 0, *a);
+  bool fours = rows_in_fours(a, a->logits) && rows_in_fours(a, a->dlogits);
+  with_row(a->storage, fours, [&](auto v, auto t) {
+    SPP_LAUNCH(q, (cross_entropy_grad<decltype(v)::value, decltype(t)>), spp_blocks(a->tokens, 1), BLOCK, 0,
+               *a);
   });
 }
 

@@ -64,23 +64,31 @@ struct mma_tile {
   static __device__ __forceinline__ int row(int i) { return (int)threadIdx.x / WARP * 16 + group() + 8 * i; }
   static __device__ __forceinline__ int col(int j) { return j / 2 * 8 + pair() + j % 2; }
 
-  static __device__ __forceinline__ unsigned two(const bf16 *p) { return *(const unsigned *)p; }
+  /* A's 16 rows of the warp, columns k to k + 15. */
   static __device__ __forceinline__ void left(unsigned (&x)[4], const bf16 *a, int lda, int k) {
-    for (int part = 0; part < 4; part++)
-      x[part] = two(a + row(part % 2) * lda + k + pair() + part / 2 * 8);
+    int lane = threadIdx.x % WARP, first = threadIdx.x / WARP * 16;
+    load_matrices(x, a + (first + lane % 16) * lda + k + lane / 16 * 8);
+  }
+  /* Columns 4 j to 4 j + 15 of the results: two products with the halves of y. */
+  template <int R, int C>
+  static __device__ __forceinline__ void two_products(float (&acc)[R][C], int j, const unsigned (&x)[4],
+                                                      const unsigned (&y)[4]) {
+    mma(acc[0][j], acc[0][j + 1], acc[1][j], acc[1][j + 1], x, y[0], y[1]);
+    mma(acc[0][j + 2], acc[0][j + 3], acc[1][j + 2], acc[1][j + 3], x, y[2], y[3]);
   }
 
   template <int R, int C>
   static __device__ __forceinline__ void nt(float (&acc)[R][C], const bf16 *a, int lda, const bf16 *b,
                                             int ldb, int depth) {
+    int lane = threadIdx.x % WARP;
+    const bf16 *row = b + (lane / 16 * 8 + lane % 8) * ldb + lane / 8 % 2 * 8;
     for (int k = 0; k < depth; k += 16) {
-      unsigned x[4], y[2];
+      unsigned x[4], y[4];
       left(x, a, lda, k);
-      for (int j = 0; j < C; j += 2) {
-        const bf16 *at = b + (j * 4 + group()) * ldb + k + pair();
-        y[0] = two(at);
-        y[1] = two(at + 8);
-        mma(acc[0][j], acc[0][j + 1], acc[1][j], acc[1][j + 1], x, y);
+#pragma unroll
+      for (int j = 0; j < C; j += 4) {
+        load_matrices(y, row + j * 4 * ldb + k);
+        two_products(acc, j, x, y);
       }
     }
   }
@@ -88,14 +96,15 @@ struct mma_tile {
   template <int R, int C>
   static __device__ __forceinline__ void nn(float (&acc)[R][C], const bf16 *a, int lda, const bf16 *b,
                                             int ldb, int depth) {
+    int lane = threadIdx.x % WARP;
+    const bf16 *row = b + lane % 16 * ldb + lane / 16 * 8;
     for (int k = 0; k < depth; k += 16) {
-      unsigned x[4], y[2];
+      unsigned x[4], y[4];
       left(x, a, lda, k);
-      for (int j = 0; j < C; j += 2) {
-        const bf16 *at = b + (k + pair()) * ldb + j * 4 + group();
-        y[0] = at[0].bits | (unsigned)at[ldb].bits << 16;
-        y[1] = at[8 * ldb].bits | (unsigned)at[9 * ldb].bits << 16;
-        mma(acc[0][j], acc[0][j + 1], acc[1][j], acc[1][j + 1], x, y);
+#pragma unroll
+      for (int j = 0; j < C; j += 4) {
+        load_transposed(y, row + k * ldb + j * 4);
+        two_products(acc, j, x, y);
       }
     }
   }
