@@ -8,6 +8,8 @@
  * the caller and have been read when the call returns. Sums run in a fixed order: the same inputs give the
  * same bits.
  *
+ * Threads and block sizes that an argument asks for are the processor's and count for nothing here.
+ *
  * A function without a status only hands work over. The first fault, of these or of the work itself, stays
  * with the queue, everything behind it is dropped, and wait() tells it. */
 #ifndef SPP_KERNELS_DEVICE_H

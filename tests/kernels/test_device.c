@@ -95,6 +95,20 @@ static void the_first_fault_stays_with_its_queue(void **state) {
   d->release(staged_queue(), memory);
 }
 
+/* What cuBLAS has no product for. */
+static void products_of_mixed_storage_are_refused(void **state) {
+  (void)state;
+  struct spp_diag diag = {0};
+  struct spp_gemm g = {.m = 1, .n = 1, .k = 1, .a = {NULL, 1, SPP_STORE_F32}, .b = {NULL, 1, SPP_STORE_BF16}};
+  g.c = (struct spp_matrix){NULL, 1, SPP_STORE_F32};
+  expect_status(staged_device()->ops->gemm(staged_queue(), &g, &diag), SPP_ERR_INPUT, NULL);
+  expect_has(diag.what, "A and B");
+  g.b.storage = SPP_STORE_F32;
+  g.c.storage = SPP_STORE_BF16;
+  expect_status(staged_device()->ops->gemm(staged_queue(), &g, &diag), SPP_ERR_INPUT, NULL);
+  expect_has(diag.what, "not fp32");
+}
+
 static void marks_measure_the_time_between_them(void **state) {
   (void)state;
   const struct spp_device *d = staged_device();
@@ -119,6 +133,7 @@ int main(void) {
       cmocka_unit_test(more_memory_than_there_is_is_refused_in_the_librarys_words),
       cmocka_unit_test(a_device_that_is_not_there_is_refused),
       cmocka_unit_test(the_first_fault_stays_with_its_queue),
+      cmocka_unit_test(products_of_mixed_storage_are_refused),
       cmocka_unit_test(marks_measure_the_time_between_them),
 #endif
   };
