@@ -2,6 +2,12 @@
 
 #include "base/num.h"
 
+enum spp_dtype spp_autocast_dtype(const struct spp_job *job) {
+  bool autocast = spp_job_hidden_fp32(job) && job->framework->lora_autocast;
+  if (!autocast) return spp_activation_dtype(job);
+  return job->dtype == SPP_DTYPE_FP16 ? SPP_DTYPE_FP16 : SPP_DTYPE_BF16;
+}
+
 enum spp_dtype spp_activation_dtype(const struct spp_job *job) {
   if (spp_job_hidden_fp32(job)) return SPP_DTYPE_FP32;
   switch (job->dtype) {
@@ -96,8 +102,10 @@ static void keep_weight_casts(const struct spp_layer_view *v) {
 void spp_kept_layer(const struct spp_job *job, const struct spp_layout *layout, const struct spp_geometry *g,
                     const struct spp_layer_kind *kind, struct spp_kept_list *list) {
   struct spp_layer_view v = view_of(job, layout, g, kind, list);
+  struct spp_layer_view attention = v;
+  if (spp_autocast_dtype(job) != v.act) attention.act = attention.gemm_in = spp_autocast_dtype(job);
   spp_kept_norms(&v);
-  spp_kept_attention(&v);
+  spp_kept_attention(&attention);
   spp_kept_mlp(&v);
   if (job->fp4) keep_weight_codes(&v);
   if (spp_job_has_adapters(job)) spp_kept_adapters(&v);

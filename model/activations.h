@@ -62,6 +62,8 @@ int64_t spp_kept_without(const struct spp_kept_list *list, unsigned modules);
 
 /* Element of an activation and of the inputs that GEMMs keep. */
 enum spp_dtype spp_activation_dtype(const struct spp_job *job);
+/* The same of what autocast casts: attention's operands and the logits, where hidden states are fp32. */
+enum spp_dtype spp_autocast_dtype(const struct spp_job *job);
 
 /* Inner width on one rank of the layer's MLP (SPP_ROLE_MLP), of one expert (SPP_ROLE_EXPERT) or of the shared
  * experts together (SPP_ROLE_SHARED_EXPERT); 0 when the layer has none. */

@@ -26,7 +26,7 @@ static const struct adapter_tensors mlp_names = {
 static bool adapters_fp32(const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_framework *f = job->framework;
   return f->lora_fp32_adapters && !(f->sharding == SPP_SHARDING_DEEPSPEED && layout->zero > 0) &&
-         spp_activation_dtype(job) != SPP_DTYPE_FP32;
+         spp_autocast_dtype(job) != SPP_DTYPE_FP32;
 }
 
 bool spp_keeps_input(const struct spp_job *job, const struct spp_layout *layout, unsigned targets) {
@@ -51,7 +51,7 @@ static void emit(const struct spp_layer_view *v, enum spp_block block, unsigned 
                  int64_t copies, const struct adapter_sum *sum, const struct adapter_tensors *names) {
   bool fp32 = adapters_fp32(v->job, v->layout), autocast = v->job->framework->lora_autocast;
   bool dropout = v->job->lora_dropout > 0.0;
-  enum spp_dtype dtype = fp32 && !autocast ? SPP_DTYPE_FP32 : v->act;
+  enum spp_dtype dtype = fp32 && !autocast ? SPP_DTYPE_FP32 : spp_autocast_dtype(v->job);
   int64_t rank = v->job->lora_rank;
   if (fp32 || dropout) spp_kept_append(v, &names->inputs, block, modules, dtype, rows, sum->widths);
   if (dropout) spp_kept_append(v, &names->masks, block, modules, SPP_DTYPE_BOOL, rows, sum->widths);

@@ -191,7 +191,7 @@ struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct sp
   v.vocab = g->vocab_local;
   v.hidden = job->arch->hidden;
   v.chunk_tokens = chunk_tokens(job, v.path, v.tokens, v.vocab);
-  v.act = spp_activation_dtype(job);
+  v.act = spp_autocast_dtype(job);
   v.head_trained = !spp_job_has_adapters(job) || job->train_embeddings;
   v.keeps_reference = job->framework->keeps_logits_reference;
   v.keeps_in_step = v.keeps_reference && job->framework->keeps_logits_in_step;

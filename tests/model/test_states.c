@@ -244,6 +244,15 @@ static void what_is_not_packed_is_fp32_where_it_is_prepared_so(void **state) {
   /* the embedding gives fp32, and what follows it is fp32; a product's weight is unpacked to 16 bit */
   expect_i64(jobs_ledger(&f, "layer input", SPP_MOMENT_LOSS), 16 * tokens * 2048 * 4);
   expect_i64(jobs_ledger(&f, "dequantised weight", SPP_MOMENT_BACKWARD_MLP), 2 * 8192 * 2048);
+  /* attention's operands are what hidden states are, unless autocast casts them */
+  f.layout.recompute = SPP_RECOMPUTE_NONE;
+  f.framework.lora_autocast = false;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "q after RoPE", SPP_MOMENT_LOSS), 16 * tokens * 2048 * 4);
+  f.framework.lora_autocast = true;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "q after RoPE", SPP_MOMENT_LOSS), 16 * tokens * 2048 * 2);
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
   f.framework.kbit_fp32 = false;
   jobs_predict(&f);
   expect_i64(jobs_ledger(&f, "layer input", SPP_MOMENT_LOSS), 16 * tokens * 2048 * 2);
