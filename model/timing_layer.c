@@ -246,6 +246,18 @@ static void add_weight_casts(const struct spp_timing_context *c, int kind, struc
   t->backward.memory_s += stream_s;
 }
 
+/* fp32 adapters that no autocast casts multiply in fp32, without tensor cores (torch allows TF32 for products
+ * only where it is asked to): A and B once a forward, their gradients and their inputs' in backward. */
+static void add_fp32_adapters(const struct spp_timing_context *c, double width, struct spp_layer_time *t) {
+  const struct spp_calib *k = c->job->calib;
+  double per_s =
+      k->gemm.efficiency * k->sustained * k->clock_share * spp_peak_flops(c->job->gpu, SPP_DTYPE_FP32);
+  double flops = 2 * (double)(c->g->tokens * c->job->lora_rank) * width;
+  if (per_s <= 0) return;
+  t->forward.gemm_s += flops / per_s;
+  t->backward.gemm_s += 2 * flops / per_s;
+}
+
 /* Adapters are narrow: their products move bytes, they do not compute. Quantised bases are unpacked for every
  * pass. */
 static void add_adapters(const struct spp_timing_context *c, int kind, struct spp_layer_time *t) {
@@ -262,6 +274,8 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
               (casts ? lora_fp32_bytes[i] : 0);
   const struct op_bytes adapter = {each[0], each[1], LORA_KERNELS * adapted_modules(c, s)};
   add_op(c, t, &adapter, SPP_MEMORY_EAGER, (double)g->tokens * width, 1);
+  bool engine_casts = f->sharding == SPP_SHARDING_DEEPSPEED && c->layout->zero > 0;
+  if (f->lora_fp32_adapters && !f->lora_autocast && !engine_casts) add_fp32_adapters(c, width, t);
   if (!spp_job_quantises(c->job)) return;
   double packed = (double)(s->quantised / g->tp + s->quantised_expert / (g->ep * g->etp));
   t->forward.memory_s +=

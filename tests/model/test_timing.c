@@ -330,6 +330,31 @@ static void a_base_prepared_in_fp32_pays_for_attention_and_head(void **state) {
   bench_close(&b);
 }
 
+/* Rank 16 on q, k, v, o of 16 layers: widths 4,096, 2,560, 2,560, 4,096; A and B once forward and twice
+ * backward at 1e14 FLOP/s, when no autocast makes them 16 bit, too narrow to count. */
+static void fp32_adapters_multiply_in_fp32_without_autocast(void **state) {
+  (void)state;
+  struct bench b;
+  bench_open(&b, "hf-peft", 1, 1024, 1);
+  bench_model(&b, "llama3.2-1b");
+  b.job.method = SPP_METHOD_LORA;
+  b.job.lora_rank = 16;
+  b.job.lora_targets = SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V | SPP_LORA_O;
+  spp_model_sums_count(b.job.arch, b.job.lora_targets, &b.job.sums);
+  make_ideal(&b, 1e15);
+  b.gpu.flops_per_s[SPP_DTYPE_FP32] = 1e14;
+  struct spp_request request = request_of(1, 1, 1, 1);
+  struct spp_layout layout = layout_of(&b, &request);
+  layout.zero = 0;
+  layout.recompute = SPP_RECOMPUTE_NONE;
+  struct spp_time wide = run(&b, &layout).time;
+  b.framework.lora_autocast = true;
+  struct spp_time narrow = run(&b, &layout).time;
+  expect_rel(wide.compute_s - narrow.compute_s, 16 * 3 * 2.0 * 1024 * 16 * (2 * 4096 + 2 * 2560) / 1e14,
+             1e-6);
+  bench_close(&b);
+}
+
 static void more_tokens_take_longer_and_fewer_seconds_each(void **state) {
   double last = 0, last_rate = 0;
   (void)state;
@@ -597,6 +622,7 @@ int main(void) {
       cmocka_unit_test(fp8_casts_the_rows_of_experts),
       cmocka_unit_test(biases_of_experts_are_added_apart),
       cmocka_unit_test(a_base_prepared_in_fp32_pays_for_attention_and_head),
+      cmocka_unit_test(fp32_adapters_multiply_in_fp32_without_autocast),
       cmocka_unit_test(a_published_run_is_met_within_a_fifth),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
