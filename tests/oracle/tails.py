@@ -7,7 +7,7 @@ memory_sigma; the distribution's 80 % interval is pinned to 1.2816 of these, so 
     spplan accuracy --core --json > core.json; spplan accuracy --corpus configs/corpus/holdout.jsonl --json > holdout.json
     python3 tests/oracle/tails.py core.json holdout.json
 
-Below it, of the verdicts "fits" that these odds and a normal distribution's put so high: how many failed, and how many would have."""
+More answers of `spplan accuracy --json` may follow. Below it, of the verdicts "fits" that these odds and a normal distribution's put so high: how many failed, and how many would have."""
 
 import glob
 import json
