@@ -17,6 +17,9 @@ static bool is_quantised(const struct spp_job *job) {
 static bool has_groups(const struct spp_job *job) {
   return job->mode == SPP_MODE_GRPO;
 }
+static bool may_compare(const struct spp_job *job) {
+  return job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO;
+}
 static bool trains(const struct spp_job *job) {
   return job->mode != SPP_MODE_INFER;
 }
@@ -45,6 +48,7 @@ static const struct {
     {"galore-rank", spp_job_has_projected_gradients, "only --method galore and q-galore project gradients"},
     {"kv-dtype", spp_job_has_kv_cache, "training keeps no KV cache; --mode infer and grpo do"},
     {"prompt", generates, "only --mode infer generates tokens"},
+    {"reference", may_compare, "only --mode dpo and grpo compare with a reference"},
     {"completions", has_groups, "only --mode grpo samples completions"},
     {"optimizer", trains, "inference has no optimizer"},
     {"grads-dtype", trains, "inference makes no gradients"},
@@ -161,6 +165,7 @@ static bool given(const struct spp_cli *cli, const char *option) {
 static const char *typed(const struct spp_cli *cli, const char *option) {
   if (strcmp(option, "megatron-sp") == 0 && cli->args.request.megatron_sp == 0) return "no-megatron-sp";
   if (strcmp(option, "overlap") == 0 && cli->args.spec.overlap == 0) return "no-overlap";
+  if (strcmp(option, "reference") == 0 && cli->args.spec.reference == 0) return "no-reference";
   if (strcmp(option, "train-vision") == 0 && cli->args.spec.vision_trainable == 0) return "freeze-vision";
   return option;
 }

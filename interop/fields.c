@@ -113,6 +113,8 @@ static const struct field fields[] = {
     OF_JOB("packing", AS_BOOL, packing, -1, NULL),
     OF_JOB("train-vision", AS_BOOL, vision_trainable, -1, sees),
     OF_JOB("prompt", AS_I64, prompt_tokens, -1, generates),
+    OF_JOB("no-reference", AS_BOOL, no_reference, -1, NULL),
+    OF_JOB("reference", AS_BOOL, own_reference, -1, NULL),
     OF_JOB("completions", AS_I64, grpo_completions, -1, sampled),
     OF_JOB("overlap", AS_INT, overlap, -1, NULL),
     OF_JOB("grads-dtype", AS_INT, grads_bytes, -1, NULL),

@@ -92,6 +92,11 @@ static const char *const known_swift[] = {
 static const struct spp_format_row rows[] = {
     {"mode=train", "swift pt"},
     {"mode=dpo", "swift rlhf"},
+    {"mode=dpo&reference=0", "--rlhf_type simpo"},
+    {"mode=dpo&reference=0", "--rlhf_type orpo"},
+    {"mode=dpo&reference=0", "--rlhf_type cpo"},
+    {"reference=0", "--rlhf_type grpo --beta 0"},
+    {"reference=0", "--rlhf_type grpo --beta 0.0"},
     {"zero=0", "--deepspeed none"},
     {"zero=0", "--deepspeed zero0"},
     {"zero=2&offload=none", "--deepspeed default-zero2"},

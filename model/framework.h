@@ -49,14 +49,21 @@ enum spp_loss_path {
   SPP_LOSS_CHUNKED,        /* logits and loss chunk by chunk, recomputed in backward */
   SPP_LOSS_FP32_LOGITS,    /* torchtitan: logits upcast to fp32, compiled cross entropy */
   SPP_LOSS_HF_SHIFTED,     /* transformers before 4.45: logits and labels shifted by a copy */
-  SPP_LOSS_PARALLEL,       /* torch DTensor loss_parallel: log-softmax over vocabulary shards, operator by operator */
-  SPP_LOSS_IN_PLACE,       /* one matrix: the gradient overwrites the logits; statistics reduced over TP */
-  SPP_LOSS_CHUNKS_KEPT,    /* Lightning: a list of fp32 chunks of logits, cross entropy chunk by chunk, all kept */
-  SPP_LOSS_CHUNKED_HEAD,   /* torchtitan: head, loss and their backward chunk by chunk, gradients summed in fp32 */
+  SPP_LOSS_PARALLEL, /* torch DTensor loss_parallel: log-softmax over vocabulary shards, operator by operator
+                      */
+  SPP_LOSS_IN_PLACE, /* one matrix: the gradient overwrites the logits; statistics reduced over TP */
+  SPP_LOSS_CHUNKS_KEPT,  /* Lightning: a list of fp32 chunks of logits, cross entropy chunk by chunk, all kept
+                          */
+  SPP_LOSS_CHUNKED_HEAD, /* torchtitan: head, loss and their backward chunk by chunk, gradients summed in fp32
+                          */
   SPP_LOSS_CHUNKED_HEAD_EAGER, /* the same, its cross entropy not compiled */
-  SPP_LOSS_VOCAB_COMPILED, /* Megatron's fused cross entropy: vocab-parallel, its steps compiled */
-  SPP_LOSS_CHUNKS_16BIT, /* torchtune: a list of 16-bit chunks of logits, compiled cross entropy chunk by chunk */
-  SPP_LOSS_XENTROPY,     /* flash-attn: one kernel over 16-bit logits, their gradient in a matrix of its own */
+  SPP_LOSS_VOCAB_COMPILED,     /* Megatron's fused cross entropy: vocab-parallel, its steps compiled */
+  SPP_LOSS_CHUNKS_16BIT, /* torchtune: a list of 16-bit chunks of logits, compiled cross entropy chunk by
+                            chunk */
+  SPP_LOSS_XENTROPY,    /* flash-attn: one kernel over 16-bit logits, their gradient in a matrix of its own */
+  SPP_LOSS_PAIRS_16BIT, /* trl: log-probabilities of two answers, row by row from 16-bit logits */
+  SPP_LOSS_PAIRS_AUTOCAST, /* the same where autocast hands out fp32 logits */
+  SPP_LOSS_PAIRS_FP32,     /* fp32 logits that the loop holds, their log-softmax whole */
   SPP_LOSS_PATH_COUNT
 };
 enum spp_loss_choice { SPP_LOSS_CHOICE_FULL, SPP_LOSS_CHOICE_CHUNKED, SPP_LOSS_CHOICE_FUSED, SPP_LOSS_CHOICE_VOCAB, SPP_LOSS_CHOICE_COUNT };
@@ -214,6 +221,8 @@ struct spp_framework {
   enum spp_loss_path loss_path_sp[SPP_LOSS_CHOICE_COUNT]; /* with */
   int64_t loss_chunk_tokens, loss_shards;
   int loss_path_tp; /* enum spp_loss_path of the full loss under tensor parallelism; hf-full: as without */
+  int loss_path_pairs;        /* enum spp_loss_path of the full loss in mode dpo; hf-full: as in training */
+  bool reference_caches;      /* a reference's forward makes a KV cache, being told nothing of it */
   bool loss_gathers_sequence; /* logits of the whole sequence on every rank (RL log-probs in some frameworks) */
   bool keeps_logits_reference; /* outputs.logits stays alive through backward */
   bool keeps_logits_in_step;   /* and until the next forward returns: the training loop holds the outputs */

@@ -121,6 +121,8 @@ static const struct field fields[] = {
     I64(loss_chunk_tokens),
     I64(loss_shards),
     {"loss_path_tp", KIND_WORD, AT(loss_path_tp), SPP_WORDS_LOSS_PATH, true},
+    {"loss_path_pairs", KIND_WORD, AT(loss_path_pairs), SPP_WORDS_LOSS_PATH, true},
+    {"reference_caches", KIND_BOOL, AT(reference_caches), 0, true},
     BOOL(loss_gathers_sequence),
     BOOL(keeps_logits_reference),
     {"keeps_logits_in_step", KIND_BOOL, AT(keeps_logits_in_step), 0, true},

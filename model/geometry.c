@@ -52,7 +52,8 @@ static void real_sequence(const struct spp_job *job, double *tokens, double *pai
 static void resolve_tokens(const struct spp_job *job, const struct spp_layout *layout,
                            struct spp_geometry *g) {
   double real_tokens, real_pairs;
-  /* a packed row holds both answers of its pairs (ms-swift 3.9.3 llm/template/base.py encode: their lengths' sum) */
+  /* both answers of a pair are rows of one batch; packed rows hold both (modelscope/ms-swift 3.9.3
+   * llm/template/base.py encode: the length is the answers' sum) */
   g->sequences = layout->micro_batch * (job->mode == SPP_MODE_DPO && !job->packing ? 2 : 1);
   g->element_bytes = job->dtype == SPP_DTYPE_FP32 || spp_job_hidden_fp32(job) ? 4 : 2;
   g->pad_tokens = spp_layout_pad_tokens(job, layout);
@@ -108,11 +109,16 @@ static void resolve_heads(const struct spp_job *job, struct spp_geometry *g) {
   g->vocab_local = spp_round_up(a->vocab, spp_sat_mul(multiple, g->tp)) / g->tp;
 }
 
+/* A DeepSpeed engine casts the module; elsewhere accelerate runs it under autocast and casts what it returns
+ * to fp32 (accelerate 1.10.1 accelerator.py prepare_model convert_outputs_to_fp32). */
+static bool in_engine(const struct spp_job *job, const struct spp_layout *layout) {
+  return job->framework->sharding == SPP_SHARDING_DEEPSPEED && layout->zero > 0;
+}
+
 /* Autocast takes cross entropy in fp32 (torch amp autocast lists); an engine has cast the module instead. */
 static bool loss_in_16_bit(const struct spp_job *job, const struct spp_layout *layout) {
   const struct spp_framework *f = job->framework;
-  if (f->sharding != SPP_SHARDING_DEEPSPEED || layout->zero < 1 || job->loss_path_forced != SPP_UNSET)
-    return false;
+  if (!in_engine(job, layout) || job->loss_path_forced != SPP_UNSET) return false;
   for (int i = 0; i < SPP_MAX_REFUSED_TYPES && f->engine_loss_types[i][0]; i++)
     if (strcmp(f->engine_loss_types[i], job->arch->model_type) == 0) return true;
   return false;
@@ -140,5 +146,10 @@ void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *la
   bool vocabulary = g.tp > 1 && job->loss == SPP_LOSS_CHOICE_FULL && job->loss_path_forced == SPP_UNSET;
   if (vocabulary && job->framework->loss_path_tp != SPP_LOSS_HF_FULL)
     g.loss_path = (enum spp_loss_path)job->framework->loss_path_tp;
+  bool pairs =
+      job->mode == SPP_MODE_DPO && job->loss == SPP_LOSS_CHOICE_FULL && job->loss_path_forced == SPP_UNSET;
+  if (pairs && job->framework->loss_path_pairs != SPP_LOSS_HF_FULL)
+    g.loss_path = (enum spp_loss_path)job->framework->loss_path_pairs;
+  if (g.loss_path == SPP_LOSS_PAIRS_16BIT && !in_engine(job, layout)) g.loss_path = SPP_LOSS_PAIRS_AUTOCAST;
   *geometry = g;
 }

@@ -24,6 +24,12 @@ bool spp_job_casts_weights(const struct spp_job *job) {
 bool spp_job_has_adapters(const struct spp_job *job) {
   return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
 }
+bool spp_job_compares(const struct spp_job *job) {
+  return (job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO) && !job->no_reference;
+}
+bool spp_job_has_reference_copy(const struct spp_job *job) {
+  return spp_job_compares(job) && (!spp_job_has_adapters(job) || job->own_reference);
+}
 bool spp_job_quantises(const struct spp_job *job) {
   return job->method == SPP_METHOD_QLORA || job->serves_quantised;
 }
@@ -58,7 +64,8 @@ void spp_job_spec_clear(struct spp_job_spec *spec) {
                   &spec->overlap,
                   &spec->grads_bytes,
                   &spec->vision_trainable,
-                  &spec->train_embeddings};
+                  &spec->train_embeddings,
+                  &spec->reference};
   memset(spec, 0, sizeof *spec);
   for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++)
     *unset[i] = SPP_UNSET;
@@ -196,6 +203,8 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->packing = or_else(spec->packing, 0) != 0;
   job->train_embeddings = or_else(spec->train_embeddings, 0) != 0;
   job->vision_trainable = or_else(spec->vision_trainable, 0) != 0;
+  job->no_reference = spec->reference == 0;
+  job->own_reference = spec->reference == 1;
   job->overlap = spec->overlap;
   job->grads_bytes = spec->grads_bytes;
 }

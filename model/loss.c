@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "model/activations.h"
+#include "model/loss_pairs.h"
 
 #define TENSOR(text, reason)                                                                                 \
   { text, SPP_PART_LOGITS, reason }
@@ -184,6 +185,15 @@ static int64_t chunk_tokens(const struct spp_job *job, enum spp_loss_path path, 
   }
 }
 
+/* Keys and values of all layers, or latents, as the model's cache holds them. */
+static int64_t reference_cache(const struct spp_job *job, const struct spp_geometry *g) {
+  bool mla = job->arch->attention == SPP_ATTENTION_MLA;
+  int64_t width = mla ? job->arch->kv_lora_rank + job->arch->qk_rope_dim : g->k_width + g->v_width;
+  if (!job->framework->reference_caches) return 0;
+  int64_t layers = spp_ceil_div(job->arch->layers, spp_max64(1, g->pp));
+  return spp_sat_mul(spp_sat_mul(g->tokens, width), layers * spp_dtype_bytes(spp_activation_dtype(job)));
+}
+
 struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct spp_geometry *g) {
   struct spp_loss_view v = {0};
   v.path = g->loss_path;
@@ -195,6 +205,9 @@ struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct sp
   v.head_trained = !spp_job_has_adapters(job) || job->train_embeddings;
   v.keeps_reference = job->framework->keeps_logits_reference;
   v.keeps_in_step = v.keeps_reference && job->framework->keeps_logits_in_step;
+  v.compares = job->mode == SPP_MODE_DPO && spp_job_compares(job);
+  v.row_tokens = spp_ceil_div(v.tokens, spp_max64(1, g->sequences));
+  v.reference_cache_bytes = v.compares ? reference_cache(job, g) : 0;
   v.metrics = job->framework->logit_metrics > 0;
   v.splits_segments = job->framework->splits_segments && !job->packing;
   v.frees_at_once = job->framework->sharding == SPP_SHARDING_UNITS;
@@ -238,8 +251,8 @@ static int64_t fp32_logits(const struct spp_loss_view *v) {
 
 /* The largest tensor of a loss over whole logits. */
 static int64_t largest_block(const struct spp_loss_view *v) {
-  bool narrow =
-      v->path == SPP_LOSS_SP_16BIT || v->path == SPP_LOSS_SP_CHUNKED || v->path == SPP_LOSS_XENTROPY;
+  bool narrow = v->path == SPP_LOSS_PAIRS_16BIT || v->path == SPP_LOSS_SP_16BIT ||
+                v->path == SPP_LOSS_SP_CHUNKED || v->path == SPP_LOSS_XENTROPY;
   return narrow ? spp_sat_mul(spp_sat_mul(v->tokens, v->vocab), spp_dtype_bytes(v->act)) : fp32_logits(v);
 }
 
@@ -260,6 +273,10 @@ void spp_loss_add(const struct spp_loss_view *v, struct spp_memory_sum *sum) {
   add_metrics(v, sum);
   add_split(v, sum);
   if (has_logits(v->path)) sum->pass_block_bytes = largest_block(v);
+  if (spp_loss_is_pairs(v->path)) {
+    spp_loss_pairs_add(v, sum);
+    return;
+  }
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const struct loss_row *r = &rows[i];
     if (r->path != v->path || !holds(v, r->condition)) continue;

@@ -19,6 +19,9 @@ struct spp_loss_view {
   bool gathers_input;   /* the head reads hidden states that sequence parallelism keeps in shards */
   bool keeps_reference; /* the logits stay referenced through backward */
   bool keeps_in_step;   /* and from there until the next forward returns */
+  bool compares;        /* a reference takes log-probabilities of the same rows behind the policy's forward */
+  int64_t row_tokens;   /* of one sequence, which some losses take one by one */
+  int64_t reference_cache_bytes; /* of the keys and values its forward keeps */
   bool metrics;         /* cross entropies without gradient are computed from them before the step */
 };
 struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct spp_geometry *g);

@@ -120,8 +120,7 @@ static void add_packed_whole(const struct spp_memory_stage *s, struct spp_memory
 static void add_reference(const struct spp_memory_stage *s, const struct spp_states *r,
                           struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
-  bool compares = v->job->mode == SPP_MODE_DPO || v->job->mode == SPP_MODE_GRPO;
-  if (!compares || spp_job_has_adapters(v->job) || spp_offload_params(v->layout->offload)) return;
+  if (!spp_job_has_reference_copy(v->job) || spp_offload_params(v->layout->offload)) return;
   int64_t elements = spp_memory_share(v->g, r->shard_weights, s->states.elements, s->states.expert_elements);
   spp_memory_add(sum, &reference, SPP_LIVE_ALWAYS, v->act, elements, 1, 1);
 }

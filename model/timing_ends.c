@@ -25,6 +25,12 @@ static const struct {
     [SPP_LOSS_CHUNKS_16BIT] = {10, 10, false},             /* as fp32-logits, chunk by chunk */
     [SPP_LOSS_XENTROPY] = {4, 4, false},                   /* read for maximum and sum; read and written */
     [SPP_LOSS_HF_SHIFTED] = {24, 32, false},               /* hf-full and the shifted copy each way */
+    [SPP_LOSS_PAIRS_16BIT] = {6, 12,
+                              false}, /* log-softmax, mean; its gradient, zeros to gather into, stack */
+    [SPP_LOSS_PAIRS_AUTOCAST] = {30, 46,
+                                 false}, /* upcast, exponentials row by row; the same, stack, sum, cast */
+    [SPP_LOSS_PAIRS_FP32] = {14, 42,
+                             false},       /* upcast, log-softmax; zeros, gradient, twice padded, sum, cast */
     [SPP_LOSS_PARALLEL] = {36, 36, false}, /* upcast, maximum, subtract, exp, sum, subtract; scatter, exp,
                                               add, multiply, cast */
 };

@@ -203,6 +203,82 @@ static void only_the_last_stage_has_logits(void **state) {
   jobs_close(&f);
 }
 
+/* Log-probabilities of pairs. In 16 bit: logits and their log-softmax. In fp32: what the loop holds, two
+ * padded gradients, and one answer's log-softmax and gradient; behind the policy the reference's forward may
+ * need more: the policy's log-softmax, 16-bit logits, its fp32 ones and those of the last step, and the cache
+ * it makes. */
+static void pairs_need_most_in_their_backward_or_in_the_references_forward(void **state) {
+  (void)state;
+  const int64_t nv = (int64_t)N * V, rows = (int64_t)(N / 4) * V;
+  struct spp_loss_view view = {.path = SPP_LOSS_PAIRS_16BIT,
+                               .tokens = N,
+                               .vocab = V,
+                               .hidden = H,
+                               .row_tokens = N / 4,
+                               .act = SPP_DTYPE_BF16,
+                               .keeps_in_step = true};
+  const struct {
+    enum spp_loss_path path;
+    bool compares;
+    int64_t cache_bytes, logits_bytes, cached_bytes, step_bytes;
+  } cases[] = {{SPP_LOSS_PAIRS_16BIT, false, 0, 4 * nv, 0, 0},
+               {SPP_LOSS_PAIRS_16BIT, true, 0, 4 * nv, 0, 0},
+               {SPP_LOSS_PAIRS_AUTOCAST, false, 0, 8 * nv + 8 * rows, 0, 0},
+               {SPP_LOSS_PAIRS_FP32, false, 0, 16 * nv, 0, 4 * nv},
+               {SPP_LOSS_PAIRS_FP32, true, 0, 20 * nv, 0, 8 * nv},
+               {SPP_LOSS_PAIRS_FP32, true, 3 * nv, 18 * nv, 3 * nv, 8 * nv}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct spp_memory_sum sum;
+    memset(&sum, 0, sizeof sum);
+    view.path = cases[i].path;
+    view.compares = cases[i].compares;
+    view.reference_cache_bytes = cases[i].cache_bytes;
+    spp_loss_add(&view, &sum);
+    expect_note("case %zu", i);
+    expect_i64(sum.moment[SPP_PART_LOGITS][SPP_MOMENT_LOSS], cases[i].logits_bytes);
+    expect_i64(sum.moment[SPP_PART_KV_CACHE][SPP_MOMENT_LOSS], cases[i].cached_bytes);
+    expect_i64(sum.moment[SPP_PART_LOGITS][SPP_MOMENT_STEP], cases[i].step_bytes);
+  }
+  expect_note("%s", "");
+}
+
+/* Llama-2-7B, pairs of 2,048 tokens: 32 layers of 8,192 keys and values in 16 bit, for both answers. */
+static void a_reference_left_to_itself_makes_a_cache_of_every_layer(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "llama2-7b"), 2048);
+  f.job.mode = SPP_MODE_DPO;
+  f.job.loss = SPP_LOSS_CHOICE_FULL;
+  f.job.loss_path_forced = SPP_UNSET;
+  f.framework.loss_path_pairs = SPP_LOSS_PAIRS_FP32;
+  f.framework.keeps_logits_in_step = f.framework.keeps_logits_reference = true;
+  f.framework.reference_caches = true;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "KV cache of the reference", SPP_MOMENT_LOSS),
+             INT64_C(2) * 2048 * 32 * 8192 * 2);
+  f.job.no_reference = true;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "KV cache of the reference", SPP_MOMENT_LOSS), 0);
+  expect_i64(jobs_ledger(&f, "reference model", SPP_MOMENT_LOSS), 0);
+  jobs_close(&f);
+}
+
+/* ms-swift packs both answers of a pair into one row. */
+static void packed_rows_hold_both_answers(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen2.5-7b"), 8192);
+  f.job.mode = SPP_MODE_DPO;
+  jobs_predict(&f);
+  int64_t two = f.memory.logits_bytes;
+  f.job.packing = true;
+  jobs_predict(&f);
+  expect_i64(2 * f.memory.logits_bytes, two);
+  jobs_close(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_path_has_its_bytes_per_logit),
@@ -217,6 +293,9 @@ int main(void) {
       cmocka_unit_test(a_long_sequence_without_sharding_needs_sixty_gigabytes_of_logits),
       cmocka_unit_test(some_frameworks_gather_the_sequence_for_its_log_probabilities),
       cmocka_unit_test(preference_pairs_double_the_logits),
+      cmocka_unit_test(pairs_need_most_in_their_backward_or_in_the_references_forward),
+      cmocka_unit_test(a_reference_left_to_itself_makes_a_cache_of_every_layer),
+      cmocka_unit_test(packed_rows_hold_both_answers),
       cmocka_unit_test(only_the_last_stage_has_logits),
   };
   int failed = cmocka_run_group_tests_name("loss", tests, NULL, NULL);

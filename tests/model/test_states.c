@@ -394,9 +394,16 @@ static void a_reference_model_doubles_the_weights_of_a_full_fine_tune(void **sta
   f.job.mode = SPP_MODE_DPO;
   jobs_predict(&f);
   expect_i64(jobs_ledger(&f, "reference model", SPP_MOMENT_STEP), 2 * qwen7b / 8);
+  f.job.no_reference = true; /* SimPO, ORPO, CPO */
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "reference model", SPP_MOMENT_STEP), 0);
+  f.job.no_reference = false;
   f.job.method = SPP_METHOD_LORA; /* adapters are switched off instead */
   jobs_predict(&f);
   expect_i64(jobs_ledger(&f, "reference model", SPP_MOMENT_STEP), 0);
+  f.job.own_reference = true; /* trl force_use_ref_model */
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "reference model", SPP_MOMENT_STEP), 2 * qwen7b / 8);
   jobs_close(&f);
 }
 
