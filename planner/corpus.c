@@ -191,10 +191,21 @@ static void read_parallel(struct spp_json record, struct spp_run *run) {
   if (shard > 1 && dp > 0 && shard < dp * (double)cp) q->dp_replicate = (int64_t)(dp * (double)cp / shard);
 }
 
-static void read_batch(struct spp_json record, struct spp_run *run) {
-  double micro = spp_record_number(record, NULL, "micro_batch", 0);
+/* A source may name a file that sets what its page does not repeat: the recipe says it, where the record
+ * leaves it out. */
+static double recipe_number(struct spp_json recipe, struct spp_json record, const char *key,
+                            struct spp_run *run) {
+  double own = spp_record_number(record, NULL, key, 0), filled = spp_record_number(recipe, NULL, key, 0);
+  if (own >= 1 || filled < 1) return own;
+  spp_run_fill(run, "%s %.0f: %s", key, filled, spp_record_text(recipe, "file"));
+  return filled;
+}
+
+static void read_batch(struct spp_json recipe, struct spp_json record, struct spp_run *run) {
+  double micro = recipe_number(recipe, record, "micro_batch", run);
   double global = spp_record_number(record, NULL, "global_batch", 0);
-  double seq = spp_record_number(record, NULL, "seq", 0);
+  double seq = recipe_number(recipe, record, "seq", run);
+  double accumulated = spp_record_number(recipe, NULL, "grad_accum", 1);
   if (seq < 1 && run->max_seq_tokens > 0) seq = (double)run->max_seq_tokens;
   if (seq < 1 && run->inference) {
     seq = 4096; /* one sequence: the budget beyond it does not depend on its length */
@@ -207,7 +218,8 @@ static void read_batch(struct spp_json record, struct spp_run *run) {
   int64_t model_parallel = run->request.tp * run->request.pp * (run->request.sp > 0 ? run->request.sp : 1);
   int64_t replicas = run->spec.gpus / model_parallel;
   run->spec.global_batch =
-      global >= 1 ? (int64_t)global : run->request.micro_batch * (replicas > 0 ? replicas : 1);
+      global >= 1 ? (int64_t)global
+                  : run->request.micro_batch * (replicas > 0 ? replicas : 1) * (int64_t)accumulated;
   if (global < 1) spp_run_fill(run, "global batch not stated: one micro-batch a replica");
 }
 
@@ -383,7 +395,8 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
   enum spp_status status = read_hardware(reader, record, run, diag);
   if (status != SPP_OK || run->skip) return status;
   read_parallel(record, run);
-  read_batch(record, run);
+  struct spp_json recipe = spp_reading_first(reader, "recipes", record);
+  read_batch(recipe, record, run);
   if (run->skip) return SPP_OK;
   run->spec.mode = run->inference ? SPP_MODE_INFER : SPP_MODE_TRAIN;
   const char *precision = spp_record_text(record, "precision");
@@ -401,6 +414,7 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
   if (run->framework)
     run->spec.packing = run->framework->ring_needs_packing; /* rows are full length anyway */
   if (status == SPP_OK && !run->skip) read_documents(reader, record, run);
+  if (status == SPP_OK && !run->skip) status = spp_reading_set(recipe, run, diag);
   if (status == SPP_OK && !run->skip) status = spp_reading_settings(reader, record, run, diag);
   if (status == SPP_OK && !run->skip) read_pipeline(reader, record, run);
   return status;

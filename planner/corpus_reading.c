@@ -138,21 +138,27 @@ struct spp_json spp_reading_first(const struct spp_corpus_reader *reader, const 
   return rule;
 }
 
+enum spp_status spp_reading_set(struct spp_json rule, struct spp_run *run, struct spp_diag *diag) {
+  struct spp_json set = spp_json_get(rule, "set");
+  for (struct spp_json v = spp_json_first(set); spp_json_kind(v) != SPP_JSON_ABSENT; v = spp_json_next(v)) {
+    const char *text = "";
+    enum spp_status status = spp_json_string(v, &text, diag);
+    if (status == SPP_OK)
+      status = spp_setting_apply(spp_json_own_key(v), text, &run->spec, &run->request, diag);
+    if (status != SPP_OK) return status;
+    if (spp_json_kind(spp_json_get(rule, "assumed")) == SPP_JSON_BOOL)
+      spp_run_fill(run, "%s %s (reading rule)", spp_json_own_key(v), text);
+  }
+  return SPP_OK;
+}
+
 enum spp_status spp_reading_settings(const struct spp_corpus_reader *reader, struct spp_json record,
                                      struct spp_run *run, struct spp_diag *diag) {
   struct spp_json rule = spp_json_first(spp_json_get(spp_json_root(reader->rules), "settings"));
   for (; spp_json_kind(rule) != SPP_JSON_ABSENT; rule = spp_json_next(rule)) {
     if (!spp_reading_matches(rule, record)) continue;
-    struct spp_json set = spp_json_get(rule, "set");
-    for (struct spp_json v = spp_json_first(set); spp_json_kind(v) != SPP_JSON_ABSENT; v = spp_json_next(v)) {
-      const char *text = "";
-      enum spp_status status = spp_json_string(v, &text, diag);
-      if (status == SPP_OK)
-        status = spp_setting_apply(spp_json_own_key(v), text, &run->spec, &run->request, diag);
-      if (status != SPP_OK) return status;
-      if (spp_json_kind(spp_json_get(rule, "assumed")) == SPP_JSON_BOOL)
-        spp_run_fill(run, "%s %s (reading rule)", spp_json_own_key(v), text);
-    }
+    enum spp_status status = spp_reading_set(rule, run, diag);
+    if (status != SPP_OK) return status;
   }
   return SPP_OK;
 }

@@ -24,6 +24,8 @@ bool spp_reading_matches(struct spp_json rule, struct spp_json record);
 /* First match among rules.<list>, absent when none. */
 struct spp_json spp_reading_first(const struct spp_corpus_reader *reader, const char *list,
                                   struct spp_json record);
+/* The words under a rule's "set", applied to the run. */
+enum spp_status spp_reading_set(struct spp_json rule, struct spp_run *run, struct spp_diag *diag);
 /* All matches of rules.settings in order, applied to the run. */
 enum spp_status spp_reading_settings(const struct spp_corpus_reader *reader, struct spp_json record,
                                      struct spp_run *run, struct spp_diag *diag);

@@ -157,6 +157,34 @@ static void the_third_hold_out_is_read_as_its_sources_say(void **state) {
   expect_i64(held_out(&corpus, "nauto-001")->spec.cluster->fabric, SPP_FABRIC_SWITCH);
 }
 
+/* What a source's own file sets fills what its page leaves out, with the file's name (reading.json
+ * "recipes"); notes say what is trained against what, and how long the prompt is; a bare figure of a script
+ * is the whole card's. */
+static void recipes_fill_gaps_and_notes_say_what_runs(void **state) {
+  (void)state;
+  struct spp_corpus corpus = {.arena = &jobs_arena};
+  struct spp_diag diag = {.status = SPP_OK};
+  jobs_need(spp_corpus_read(JOBS_CONFIG_DIR, JOBS_CONFIG_DIR "/corpus/public.jsonl", &corpus, &diag), &diag);
+  const struct spp_run *lora = held_out(&corpus, "axo-001"), *full = held_out(&corpus, "axo-003");
+  expect_i64(lora->spec.seq_tokens, 4096);
+  expect_i64(lora->spec.lora_rank, 8);
+  expect_i64(lora->spec.global_batch, 8); /* micro-batch 1, accumulated eight times */
+  expect_i64(full->spec.global_batch, 8); /* 1 x 4 ranks x 2 */
+  bool named = false;
+  for (int i = 0; i < lora->fill_count; i++)
+    named = named || strstr(lora->fills[i], "seq 4096: axolotl 0.19.0 examples/gpt-oss/") != NULL;
+  expect_true(named);
+  expect_i64(held_out(&corpus, "colo-008")->spec.mode, SPP_MODE_DPO);
+  expect_i64(held_out(&corpus, "colo-008")->spec.reference, SPP_UNSET);
+  expect_i64(held_out(&corpus, "colo-011")->spec.mode, SPP_MODE_DPO); /* SimPO */
+  expect_i64(held_out(&corpus, "colo-011")->spec.reference, 0);
+  expect_i64(held_out(&corpus, "colo-001")->spec.mode, SPP_MODE_TRAIN);
+  const struct spp_run *served = held_out(&corpus, "kv-qwen-012");
+  expect_i64(served->spec.prompt_tokens, 1);
+  expect_i64(served->spec.kv_dtype, SPP_DTYPE_INT8);
+  expect_i64(served->spec.max_memory_bytes, 0);
+}
+
 /* Nothing of a hold-out is passed over for want of a reading rule: what is not scored says why. */
 static void hold_outs_are_read_and_mostly_scored(void **state) {
   (void)state;
@@ -312,6 +340,7 @@ int main(void) {
       cmocka_unit_test(words_of_a_record_are_read_whole),
       cmocka_unit_test(recipes_of_axolotl_are_read_by_their_words),
       cmocka_unit_test(the_third_hold_out_is_read_as_its_sources_say),
+      cmocka_unit_test(recipes_fill_gaps_and_notes_say_what_runs),
       cmocka_unit_test(hold_outs_are_read_and_mostly_scored),
       cmocka_unit_test(looser_words_of_a_record_become_what_its_framework_does),
       cmocka_unit_test(memory_grows_with_the_tokens_of_a_rank_as_measured),
