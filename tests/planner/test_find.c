@@ -89,7 +89,7 @@ static void a_large_model_takes_whole_nodes(void **state) {
   jobs_options("llama3.1-405b", "h100-80gb", 0, 8192, &options);
   options.fixed.offload = SPP_OFFLOAD_NONE;
   expect_status(spp_find(&options, SPP_FIND_MIN_GPUS, &found, &diag), SPP_OK, &diag);
-  expect_true(found.value >= 82);
+  expect_true(found.value >= 39); /* 8 bytes a parameter in 16-bit AdamW, 80 GiB a card */
   expect_i64(found.value % 8, 0);
   spp_search_free(&found.search);
 }
