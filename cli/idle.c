@@ -18,7 +18,7 @@ static bool has_groups(const struct spp_job *job) {
   return job->mode == SPP_MODE_GRPO;
 }
 static bool may_compare(const struct spp_job *job) {
-  return job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO;
+  return job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO || job->mode == SPP_MODE_PPO;
 }
 static bool trains(const struct spp_job *job) {
   return job->mode != SPP_MODE_INFER;
@@ -48,7 +48,7 @@ static const struct {
     {"galore-rank", spp_job_has_projected_gradients, "only --method galore and q-galore project gradients"},
     {"kv-dtype", spp_job_has_kv_cache, "training keeps no KV cache; --mode infer and grpo do"},
     {"prompt", generates, "only --mode infer generates tokens"},
-    {"reference", may_compare, "only --mode dpo and grpo compare with a reference"},
+    {"reference", may_compare, "only --mode dpo, grpo and ppo compare with a reference"},
     {"completions", has_groups, "only --mode grpo samples completions"},
     {"optimizer", trains, "inference has no optimizer"},
     {"grads-dtype", trains, "inference makes no gradients"},

@@ -77,7 +77,7 @@ static struct spp_comm_context context_of(const struct spp_job *job, const struc
       .stage = stage,
       .comm = comm,
       .element_bytes = job->dtype == SPP_DTYPE_FP32 ? 4 : 2,
-      .forwards = spp_job_compares(job) ? 2 : 1,
+      .forwards = spp_job_forwards(job),
       .layers = stage->layers,
       .trains = job->mode != SPP_MODE_INFER,
   };

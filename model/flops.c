@@ -97,7 +97,7 @@ void spp_flops_count(const struct spp_job *job, const struct spp_layout *layout,
                      double *causal, double *full, double *hardware) {
   bool lora = spp_job_has_adapters(job), trains = job->mode != SPP_MODE_INFER;
   double tokens = (double)g->real_tokens, batches = (double)g->m * (double)g->dp;
-  double forwards = job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO ? 2 : 1;
+  double forwards = spp_job_forwards(job);
   double weights = 2 * (double)job->params.gemm_per_token * tokens,
          attention = attention_forward(job, g) * batches;
   double adapters = lora ? 2 * adapter_elements(job) * tokens : 0;

@@ -37,7 +37,7 @@ enum spp_attention_impl {
   SPP_ATTN_IMPL_COUNT
 };
 enum spp_method { SPP_METHOD_FULL, SPP_METHOD_LORA, SPP_METHOD_QLORA, SPP_METHOD_GALORE, SPP_METHOD_Q_GALORE, SPP_METHOD_COUNT };
-enum spp_mode { SPP_MODE_TRAIN, SPP_MODE_DPO, SPP_MODE_GRPO, SPP_MODE_INFER, SPP_MODE_COUNT };
+enum spp_mode { SPP_MODE_TRAIN, SPP_MODE_DPO, SPP_MODE_GRPO, SPP_MODE_INFER, SPP_MODE_PPO, SPP_MODE_COUNT };
 /* How the loss treats the logits; one row each in model/loss.c. */
 enum spp_loss_path {
   SPP_LOSS_HF_FULL,        /* bf16 logits, fp32 copy, cross_entropy */
@@ -221,7 +221,8 @@ struct spp_framework {
   enum spp_loss_path loss_path_sp[SPP_LOSS_CHOICE_COUNT]; /* with */
   int64_t loss_chunk_tokens, loss_shards;
   int loss_path_tp; /* enum spp_loss_path of the full loss under tensor parallelism; hf-full: as without */
-  int loss_path_pairs;        /* enum spp_loss_path of the full loss in mode dpo; hf-full: as in training */
+  int loss_path_pairs; /* enum spp_loss_path of the full loss in modes dpo and ppo; hf-full: as in training */
+  bool pairs_whole_vocabulary; /* tensor parallel ranks gather the logits of that loss */
   bool reference_caches;      /* a reference's forward makes a KV cache, being told nothing of it */
   bool loss_gathers_sequence; /* logits of the whole sequence on every rank (RL log-probs in some frameworks) */
   bool keeps_logits_reference; /* outputs.logits stays alive through backward */

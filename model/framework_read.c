@@ -122,6 +122,7 @@ static const struct field fields[] = {
     I64(loss_shards),
     {"loss_path_tp", KIND_WORD, AT(loss_path_tp), SPP_WORDS_LOSS_PATH, true},
     {"loss_path_pairs", KIND_WORD, AT(loss_path_pairs), SPP_WORDS_LOSS_PATH, true},
+    {"pairs_whole_vocabulary", KIND_BOOL, AT(pairs_whole_vocabulary), 0, true},
     {"reference_caches", KIND_BOOL, AT(reference_caches), 0, true},
     BOOL(loss_gathers_sequence),
     BOOL(keeps_logits_reference),

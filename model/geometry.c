@@ -146,8 +146,8 @@ void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *la
   bool vocabulary = g.tp > 1 && job->loss == SPP_LOSS_CHOICE_FULL && job->loss_path_forced == SPP_UNSET;
   if (vocabulary && job->framework->loss_path_tp != SPP_LOSS_HF_FULL)
     g.loss_path = (enum spp_loss_path)job->framework->loss_path_tp;
-  bool pairs =
-      job->mode == SPP_MODE_DPO && job->loss == SPP_LOSS_CHOICE_FULL && job->loss_path_forced == SPP_UNSET;
+  bool pairs = (job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_PPO) &&
+               job->loss == SPP_LOSS_CHOICE_FULL && job->loss_path_forced == SPP_UNSET;
   if (pairs && job->framework->loss_path_pairs != SPP_LOSS_HF_FULL)
     g.loss_path = (enum spp_loss_path)job->framework->loss_path_pairs;
   if (g.loss_path == SPP_LOSS_PAIRS_16BIT && !in_engine(job, layout)) g.loss_path = SPP_LOSS_PAIRS_AUTOCAST;

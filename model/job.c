@@ -25,7 +25,12 @@ bool spp_job_has_adapters(const struct spp_job *job) {
   return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
 }
 bool spp_job_compares(const struct spp_job *job) {
-  return (job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO) && !job->no_reference;
+  bool rewarded = job->mode == SPP_MODE_GRPO || job->mode == SPP_MODE_PPO;
+  return (job->mode == SPP_MODE_DPO || rewarded) && !job->no_reference;
+}
+int spp_job_forwards(const struct spp_job *job) {
+  int scored = job->mode == SPP_MODE_PPO ? 2 : 0;
+  return 1 + scored + (spp_job_compares(job) ? 1 : 0);
 }
 bool spp_job_has_reference_copy(const struct spp_job *job) {
   return spp_job_compares(job) && (!spp_job_has_adapters(job) || job->own_reference);

@@ -93,7 +93,7 @@ struct spp_job {
   int64_t images_per_sequence, image_patches, image_tokens; /* patches and tokens of all images of one sequence */
   bool vision_trainable;
   int64_t grpo_completions;
-  bool no_reference;  /* DPO, GRPO: nothing is compared with a frozen model */
+  bool no_reference;  /* DPO, GRPO, PPO: nothing is compared with a frozen model */
   bool own_reference; /* beside adapters, which could be switched off instead */
 
   int overlap;                /* 0, 1 or SPP_UNSET: the framework's */
@@ -138,7 +138,9 @@ void spp_job_spec_clear(struct spp_job_spec *spec);
 /* What the method and mode of a job bring with them. */
 bool spp_job_has_adapters(const struct spp_job *job);          /* LoRA, QLoRA */
 double spp_job_fp4_share(const struct spp_job *job); /* of the layers, those whose products are NVFP4 */
-bool spp_job_compares(const struct spp_job *job);              /* with a frozen reference: DPO, GRPO */
+bool spp_job_compares(const struct spp_job *job);    /* with a frozen reference: DPO, GRPO, PPO */
+/* Forward passes of a micro-batch: its own, the reference's, under PPO those of reward model and critic. */
+int spp_job_forwards(const struct spp_job *job);
 bool spp_job_has_reference_copy(const struct spp_job *job);    /* whose weights are there beside its own */
 bool spp_job_quantises(const struct spp_job *job); /* QLoRA, or inference from quantised weights */
 /* QLoRA over a model whose unpacked weights, and with them hidden states, are fp32: the embedding gives fp32, norms with

@@ -198,7 +198,8 @@ struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct sp
   struct spp_loss_view v = {0};
   v.path = g->loss_path;
   v.tokens = job->framework->loss_gathers_sequence ? spp_sat_mul(g->tokens, g->sp) : g->tokens;
-  v.vocab = g->vocab_local;
+  bool gathered = job->framework->pairs_whole_vocabulary && spp_loss_is_pairs(v.path);
+  v.vocab = gathered ? spp_sat_mul(g->vocab_local, g->tp) : g->vocab_local;
   v.hidden = job->arch->hidden;
   v.chunk_tokens = chunk_tokens(job, v.path, v.tokens, v.vocab);
   v.act = spp_autocast_dtype(job);

@@ -10,6 +10,12 @@ ROW(weights_cast, "16-bit weight copies", SPP_PART_WEIGHTS, "autocast cache, unt
 ROW(reference, "reference model", SPP_PART_WEIGHTS,
     "DPO / GRPO compare with it; adapters switch off instead");
 ROW(load_packed, "packed model at load", SPP_PART_WEIGHTS, "on every rank until the last of it is sharded");
+ROW(reward, "reward model", SPP_PART_WEIGHTS, "scores what the policy answers; as large as it");
+ROW(critic_weights, "critic", SPP_PART_WEIGHTS,
+    "predicts the reward; as large as the policy, trained beside it");
+ROW(critic_grads, "gradients of the critic", SPP_PART_GRADIENTS, "kept for the whole run, as the policy's");
+ROW(critic_master, "fp32 master weights of the critic", SPP_PART_MASTER, "mixed-precision optimizer");
+ROW(critic_moments, "optimizer states of the critic", SPP_PART_OPTIMIZER, "moments of its optimizer");
 ROW(load_whole, "rest of the model at load", SPP_PART_WEIGHTS, "read on every rank before it is sharded");
 ROW(gradients, "gradients", SPP_PART_GRADIENTS, "of the trained parameters");
 ROW(head_grads, "gradient of the head", SPP_PART_GRADIENTS, "first gradient of the backward");
@@ -123,6 +129,32 @@ static void add_reference(const struct spp_memory_stage *s, const struct spp_sta
   if (!spp_job_has_reference_copy(v->job) || spp_offload_params(v->layout->offload)) return;
   int64_t elements = spp_memory_share(v->g, r->shard_weights, s->states.elements, s->states.expert_elements);
   spp_memory_add(sum, &reference, SPP_LIVE_ALWAYS, v->act, elements, 1, 1);
+}
+
+/* PPO's other models: a reward model, frozen, and a critic with an optimizer of its own (huggingface/trl
+ * 0.23.0 trainer/ppo_trainer.py PPOTrainer.__init__; hpcaitech/ColossalAI
+ * applications/ColossalChat/examples/training_scripts/train_ppo.py [recalled]), each as large as the policy.
+ * Their passes come before and after the policy's. */
+static void add_companions(const struct spp_memory_stage *s, const struct spp_states *r,
+                           struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_state_counts *c = &s->states;
+  if (v->job->mode != SPP_MODE_PPO) return;
+  if (!spp_offload_params(v->layout->offload)) {
+    int64_t elements = spp_memory_share(v->g, r->shard_weights, c->elements, c->expert_elements);
+    spp_memory_add(sum, &reward, SPP_LIVE_ALWAYS, v->act, elements, 1, 1);
+    add_elements(v, sum, &critic_weights, SPP_LIVE_ALWAYS, r->weight_bytes,
+                 spp_memory_trained(s, r->shard_weights));
+    spp_memory_add_bytes(sum, &critic_weights, SPP_LIVE_ALWAYS,
+                         spp_memory_share(v->g, r->shard_weights, c->frozen_bytes, c->frozen_expert_bytes));
+  }
+  if (v->grads_persist && !spp_memory_gradients_away(v))
+    add_elements(v, sum, &critic_grads, not_load, r->grad_bytes, spp_memory_trained(s, r->shard_grads));
+  if (spp_offload_optimizer(v->layout->offload)) return;
+  add_elements(v, sum, &critic_master, not_load, r->master_bytes, spp_memory_trained(s, r->shard_optimizer));
+  spp_memory_add_bytes(
+      sum, &critic_moments, not_load,
+      spp_memory_share(v->g, r->shard_optimizer, c->optimizer_bytes, c->optimizer_expert_bytes));
 }
 
 /* A gradient is freed once its parameter has been stepped (pytorch/torchtune training/memory.py
@@ -284,6 +316,7 @@ void spp_memory_add_states(const struct spp_memory_stage *s, struct spp_memory_s
     add_packed_whole(s, sum);
   if (!v->trains) return;
   add_reference(s, r, sum);
+  add_companions(s, r, sum);
   add_gradients(s, r, sum);
   add_optimizer(s, r, sum);
   add_step(s, r, sum);

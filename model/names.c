@@ -37,7 +37,7 @@ static const char *const pad_scopes[SPP_PAD_SCOPE_COUNT] = {"sequence", "documen
 static const char *const stage_splits[SPP_STAGE_SPLIT_COUNT] = {"remainder-last", "remainder-first",
                                                                 "remainder-inner"};
 static const char *const methods[SPP_METHOD_COUNT] = {"full", "lora", "qlora", "galore", "q-galore"};
-static const char *const modes[SPP_MODE_COUNT] = {"train", "dpo", "grpo", "infer"};
+static const char *const modes[SPP_MODE_COUNT] = {"train", "dpo", "grpo", "infer", "ppo"};
 static const char *const optimizers[SPP_OPTIMIZER_COUNT] = {"adamw",     "adamw-bf16", "adamw-8bit",
                                                             "adafactor", "muon",       "sgd"};
 static const char *const objectives[SPP_OBJECTIVE_COUNT] = {"throughput", "memory", "cost"};

@@ -45,8 +45,8 @@
       X(METHOD, "prompt", 0, SPP_TOKENS(INT64_C(1) << 30), "TOKENS", spec, prompt_tokens, MODELLED,          \
         "prompt_tokens", "of --seq, tokens given at once; the rest is generated one by one (mode infer)"),   \
       X(METHOD, "reference", 0, SPP_FLAG(1), NULL, spec, reference, MODELLED, "reference",                   \
-        "a frozen model of its own to compare with (mode dpo, grpo; default: unless adapters can be "        \
-        "switched off)"),                                                                                    \
+        "a frozen model of its own to compare with (mode dpo, grpo, ppo; default: unless adapters switch "   \
+        "off)"),                                                                                             \
       X(METHOD, "no-reference", 0, SPP_FLAG(0), NULL, spec, reference, MODELLED, NULL,                       \
         "nothing to compare with"),                                                                          \
       X(METHOD, "completions", 0, SPP_COUNT(1, 65536), "N", spec, grpo_completions, MODELLED,                \

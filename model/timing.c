@@ -15,7 +15,7 @@ struct spp_timing_context spp_timing_context_with(const struct spp_job *job, con
   c.eager = job->kernels == SPP_KERNELS_EAGER;
   c.trains = job->mode != SPP_MODE_INFER;
   c.base_trainable = c.trains && job->method != SPP_METHOD_LORA && job->method != SPP_METHOD_QLORA;
-  c.forwards = spp_job_compares(job) ? 2 : 1;
+  c.forwards = spp_job_forwards(job);
   return c;
 }
 

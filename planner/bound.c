@@ -21,7 +21,7 @@ void spp_bound_prepare(const struct spp_job *job, struct spp_bound *bound) {
   struct spp_kernel_rates rates;
   double causal, full, hardware, gpus = (double)spp_max64(1, job->gpus);
   bool trains = job->mode != SPP_MODE_INFER, frozen = spp_job_has_adapters(job);
-  double forwards = job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_GRPO ? 2 : 1;
+  double forwards = spp_job_forwards(job);
   plain.grad_accum = spp_max64(1, job->global_batch);
   spp_geometry_resolve(job, &plain, &g);
   spp_flops_count(job, &plain, &g, &causal, &full, &hardware);

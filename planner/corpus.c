@@ -31,9 +31,21 @@ static enum spp_memory_kind memory_kind(const char *text) {
   return SPP_MEASURED_UNSTATED;
 }
 
+/* "usable_for" of a record that doubts its own figure leaves "memory" out; one that says nothing is used. */
+static bool memory_is_usable(struct spp_json record) {
+  struct spp_json uses = spp_json_get(record, "usable_for");
+  if (spp_json_kind(uses) != SPP_JSON_ARRAY) return true;
+  for (int i = 0; i < spp_json_size(uses); i++) {
+    const char *word = "";
+    if (spp_json_string(spp_json_at(uses, i), &word, NULL) == SPP_OK && !strcmp(word, "memory")) return true;
+  }
+  return false;
+}
+
 static void read_measured(struct spp_json record, struct spp_run *run) {
   struct spp_json measured = spp_json_get(record, "measured");
-  run->memory_bytes = spp_record_number(measured, NULL, "peak_mem_gib", 0) * gib;
+  double peak_gib = memory_is_usable(record) ? spp_record_number(measured, NULL, "peak_mem_gib", 0) : 0;
+  run->memory_bytes = peak_gib * gib;
   run->memory_tolerance = spp_record_number(measured, NULL, "mem_tol", 0);
   run->memory_kind = memory_kind(spp_record_text(measured, "mem_kind"));
   run->reserved_bytes = spp_record_number(measured, NULL, "peak_reserved_gib", 0) * gib;

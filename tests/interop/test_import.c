@@ -125,6 +125,7 @@ static void ms_swift_flags_mean_what_its_source_says(void **state) {
       {"swift sft --model x --deepspeed default-zero3", "zero=3"},
       {"swift rlhf --model x", "mode=dpo"},
       {"swift rlhf --rlhf_type grpo --model x --num_generations 16", "mode=grpo completions=16"},
+      {"swift rlhf --rlhf_type ppo --model x", "mode=ppo"},
       {"swift rlhf --rlhf_type simpo --model x", "mode=dpo reference=0"},
       {"swift rlhf --rlhf_type grpo --beta 0 --model x", "mode=grpo reference=0"},
       {"swift pt --model x --tuner_type full", "mode=train method=full"},

@@ -407,6 +407,34 @@ static void a_reference_model_doubles_the_weights_of_a_full_fine_tune(void **sta
   jobs_close(&f);
 }
 
+/* PPO: policy and critic trained, reference and reward model frozen, each of 7.6e9 parameters, over 8 ranks.
+ */
+static void ppo_keeps_four_models_and_trains_two(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_qwen7b(&f, 3);
+  f.job.mode = SPP_MODE_PPO;
+  jobs_predict(&f);
+  const int64_t share = qwen7b / 8;
+  expect_i64(jobs_ledger(&f, "reference model", SPP_MOMENT_STEP), 2 * share);
+  expect_i64(jobs_ledger(&f, "reward model", SPP_MOMENT_STEP), 2 * share);
+  const char *const pairs[][2] = {{"weights", "critic"},
+                                  {"gradients", "gradients of the critic"},
+                                  {"fp32 master weights", "fp32 master weights of the critic"},
+                                  {"optimizer states", "optimizer states of the critic"}};
+  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+    expect_note("%s", pairs[i][1]);
+    expect_true(jobs_ledger(&f, pairs[i][0], SPP_MOMENT_STEP) > 0);
+    expect_i64(jobs_ledger(&f, pairs[i][1], SPP_MOMENT_STEP), jobs_ledger(&f, pairs[i][0], SPP_MOMENT_STEP));
+  }
+  expect_note("%s", "");
+  f.job.no_reference = true;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "reference model", SPP_MOMENT_STEP), 0);
+  expect_i64(spp_job_forwards(&f.job), 3);
+  jobs_close(&f);
+}
+
 static void a_tied_head_costs_the_last_stage_a_copy(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -529,6 +557,7 @@ int main(void) {
       cmocka_unit_test(experts_of_one_tensor_are_unpacked_whole),
       cmocka_unit_test(a_packed_model_is_on_every_rank_until_it_is_sharded),
       cmocka_unit_test(a_reference_model_doubles_the_weights_of_a_full_fine_tune),
+      cmocka_unit_test(ppo_keeps_four_models_and_trains_two),
       cmocka_unit_test(a_tied_head_costs_the_last_stage_a_copy),
       cmocka_unit_test(learned_positions_stand_on_the_first_stage),
       cmocka_unit_test(the_bias_of_a_head_is_part_of_it),
