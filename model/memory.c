@@ -166,8 +166,9 @@ void spp_memory_add_running(const struct spp_memory_stage *s, const struct spp_m
  * frees at once counts the loss beside whole gradients, and one that sums the head's gradient over chunks
  * beside its shards. */
 int spp_memory_tie(const struct spp_job *job, const struct spp_layout *layout) {
-  bool sharding = spp_job_has_adapters(job) || job->framework->sharding == SPP_SHARDING_UNITS ||
-                  job->framework->engine_loss_types[0][0] || spp_loss_sums_head(job->framework);
+  bool sharding = spp_job_has_adapters(job) || job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_PPO ||
+                  job->framework->sharding == SPP_SHARDING_UNITS || job->framework->engine_loss_types[0][0] ||
+                  spp_loss_sums_head(job->framework);
   return (sharding ? 2 * layout->zero : 0) + (spp_offload_activations(layout->offload) ? 1 : 0);
 }
 

@@ -14,14 +14,14 @@ static void random_options(struct spp_search_options *options) {
   static const int64_t batches[] = {0, 0, 8, 12, 32, 7, 128};
   static const int64_t methods[] = {SPP_UNSET,        SPP_METHOD_FULL,   SPP_METHOD_FULL, SPP_METHOD_LORA,
                                     SPP_METHOD_QLORA, SPP_METHOD_GALORE, SPP_METHOD_FULL};
-  static const int64_t modes[] = {SPP_UNSET,    SPP_UNSET,     SPP_UNSET,
-                                  SPP_MODE_DPO, SPP_MODE_GRPO, SPP_MODE_INFER};
+  static const int64_t modes[] = {SPP_UNSET,     SPP_UNSET,    SPP_UNSET,     SPP_MODE_DPO,
+                                  SPP_MODE_GRPO, SPP_MODE_PPO, SPP_MODE_INFER};
   static const int64_t dtypes[] = {SPP_UNSET, SPP_UNSET, SPP_DTYPE_FP8, SPP_DTYPE_FP32};
   static const int64_t optimizers[] = {SPP_UNSET, SPP_UNSET, SPP_OPTIMIZER_MUON, SPP_OPTIMIZER_ADAMW_8BIT};
   jobs_options(models[next_random() % 8], gpus[next_random() % 3], pick(counts, 7), pick(seqs, 5), options);
   options->spec.global_batch = pick(batches, 7);
   options->spec.method = (int)pick(methods, 7);
-  options->spec.mode = (int)pick(modes, 6);
+  options->spec.mode = (int)pick(modes, 7);
   options->spec.dtype = (int)pick(dtypes, 4);
   options->spec.optimizer = (int)pick(optimizers, 4);
   options->spec.packing = next_random() % 3 == 0 ? 1 : SPP_UNSET;
@@ -102,7 +102,7 @@ static void figures_are_those_of_the_prediction_to_the_last_bit(void **state) {
   (void)state;
   expect_true(evaluator != NULL);
   random_state = 20261130;
-  for (int i = 0; i < 700; i++) {
+  for (int i = 0; i < 800; i++) {
     struct spp_search_options options;
     struct spp_space space;
     struct spp_diag diag;
