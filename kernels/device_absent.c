@@ -3,7 +3,9 @@
 
 #ifndef SPP_HAVE_CUDA
 const struct spp_device spp_device_cuda = {
-    .name = "cuda", .description = "NVIDIA GPUs", .absent = "no CUDA compiler when this was configured"};
+    .name = "cuda",
+    .description = "NVIDIA GPUs",
+    .absent = "no CUDA compiler, or -DSPP_CUDA=OFF, when this was configured"};
 #else
 typedef int spp_no_device_is_absent; /* a translation unit holds a declaration */
 #endif

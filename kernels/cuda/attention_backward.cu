@@ -7,7 +7,7 @@
 /* Rows that stay with a block, and rows that pass by. */
 template <class P, int D> struct backward_tiles {
   typedef typename P::element E;
-  enum { STAY = D <= 128 ? 64 : 32, PASS = D <= 64 ? 64 : 32, LD = D + P::PAD, LDS = PASS + P::PAD };
+  enum { STAY = D <= 128 ? 64 : 32, PASS = 32, LD = D + P::PAD, LDS = PASS + P::PAD };
   enum { ROWS = 2 * (STAY + PASS) };
   /* Two tensors that stay and two that pass; p and ds; of dk and dv besides four floats or ints a passing
    * query. */
