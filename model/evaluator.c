@@ -123,8 +123,10 @@ bool spp_evaluator_begin(struct spp_evaluator *e, const struct spp_evaluator_sha
 /* Engines cast adapters, and the logits of pairs, or not; where units reduce their own gradients, norms are
  * exchanged inside layers; hooks that fetch sharded weights take the host's time. */
 static bool zero_matters(const struct spp_job *job) {
+  const struct spp_framework *f = job->framework;
   return spp_job_has_adapters(job) || job->mode == SPP_MODE_DPO || job->mode == SPP_MODE_PPO ||
-         job->framework->sharding == SPP_SHARDING_UNITS || job->framework->launches_per_gather > 0;
+         f->sharding == SPP_SHARDING_UNITS || f->launches_per_gather > 0 || f->launches_per_unit > 0 ||
+         f->launches_per_gradient > 0;
 }
 
 void spp_evaluator_turn(struct spp_evaluator *e, const struct spp_job *job, const struct spp_layout *layout) {

@@ -312,6 +312,9 @@ struct spp_framework {
   double host_s_per_layer; /* host time to launch one dense layer's forward; a step cannot run faster than the host */
   double launches_per_layer; /* kernels that time is for; 0 = 55, an eager layer's */
   double launches_per_gather; /* as many launches as fetching and releasing one module's sharded weights costs the host */
+  double launches_per_unit;     /* the same for a unit of FSDP, a layer, in each pass */
+  bool adapters_are_units;      /* of FSDP, each A and B by itself: where units may not mix trained and frozen weights */
+  double launches_per_gradient; /* and for handing one finished gradient to ZeRO-1 and -2, in backward */
   double fp8_cast_bytes;   /* moved per 16-bit element of an operand that is cast to 8 bits; 0 = 4 */
   bool fp8_casts_weights;  /* for every product, not once a step */
   double host_s_per_step;

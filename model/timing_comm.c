@@ -38,6 +38,26 @@ static double state_pieces(const struct spp_timing_context *c, const struct spp_
   return spp_most(1, elements / (double)f->reduce_bucket_elements);
 }
 
+/* Adapters that are units of their own travel one by one: next to no bytes, but each its latency. */
+static double small_units_s(const struct spp_timing_context *c, const struct spp_comm_op *op, double layers) {
+  const struct spp_job *job = c->job;
+  double units = 0, all = 0;
+  if (!job->framework->adapters_are_units || !spp_job_has_adapters(job) ||
+      !job->framework->states[c->layout->zero].shard_weights)
+    return 0;
+  for (int k = 0; k < job->arch->kind_count; k++) {
+    double count = (double)job->arch->kinds[k].count;
+    units += count * (spp_fsdp_units(job, &job->sums.kinds[k]) - 1);
+    all += count;
+  }
+  double bytes = (double)(job->lora_rank * job->arch->hidden * c->g->element_bytes);
+  double each = bytes * (double)(op->ranks - 1) / (double)op->ranks;
+  return all > 0
+             ? layers * units / all *
+                   spp_collective_s(job->gpu, job->cluster, job->calib, op->op, op->ranks, op->stride, each)
+             : 0;
+}
+
 double spp_comm_event_s(const struct spp_timing_context *c, const struct spp_comm_op *op, double layers) {
   const struct spp_job *job = c->job;
   double pieces = 1;
@@ -50,8 +70,9 @@ double spp_comm_event_s(const struct spp_timing_context *c, const struct spp_com
   if (op->group == SPP_GROUP_EP && op->op == SPP_ALL_TO_ALL && job->framework->ep_sends_once_per_node)
     return spp_relayed_exchange_s(job->gpu, job->cluster, job->calib, op->ranks, op->stride,
                                   (double)op->sent_bytes, (double)job->arch->experts_per_token);
-  return pieces * spp_collective_s(job->gpu, job->cluster, job->calib, kind, op->ranks, op->stride,
-                                   (double)op->sent_bytes / pieces);
+  double small = op->group == SPP_GROUP_DP ? small_units_s(c, op, layers) : 0;
+  return small + pieces * spp_collective_s(job->gpu, job->cluster, job->calib, kind, op->ranks, op->stride,
+                                           (double)op->sent_bytes / pieces);
 }
 
 void spp_comm_time_count(const struct spp_timing_context *c, double layers, struct spp_comm *comm) {

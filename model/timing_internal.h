@@ -36,6 +36,11 @@ struct spp_layer_time {
   double host_s;         /* what the host needs to launch one pass, forward or backward */
   double forward_host_s; /* beyond it, what it needs for a forward alone */
 };
+/* FSDP units of a layer: itself, and each A and B of its adapters where they are units. */
+static inline double spp_fsdp_units(const struct spp_job *job, const struct spp_weight_sums *s) {
+  return 1 + (job->framework->adapters_are_units ? 2.0 * (double)s->lora_modules : 0);
+}
+
 /* Share of a kind's product FLOPs that op-level recompute runs again. */
 double spp_op_level_share(const struct spp_job *job, const struct spp_layer_kind *kind);
 void spp_layer_time_count(const struct spp_timing_context *c, int kind, struct spp_layer_time *time);

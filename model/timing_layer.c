@@ -355,11 +355,30 @@ static double host_s(const struct spp_timing_context *c, const struct spp_layer_
   double launches = layer_launches(job->framework) + LORA_LAUNCHES * adapted_modules(c, s);
   if (job->arch->attention == SPP_ATTENTION_MLA) launches += MLA_KERNELS;
   launches += expert_launches(c, kind, s) + fetch_launches(c, kind, false);
+  if (job->framework->states[c->layout->zero].shard_grads)
+    launches += job->framework->launches_per_unit * spp_fsdp_units(job, s);
   if (!loops(c, kind)) launches += fetch_launches(c, kind, true);
   launches += CHECKPOINT_LAUNCHES * checkpoints(c, kind);
   if (c->g->su > 1) launches += ULYSSES_EXCHANGES * ULYSSES_LAUNCHES;
   if (c->g->sr > 1 && c->layout->sp_kind != SPP_SP_ALLGATHER) launches += RING_LAUNCHES * (double)c->g->sr;
   return launch_host_s(job->framework) * launches;
+}
+
+/* Backward hands each finished gradient to the hooks of ZeRO-2: host time of that pass alone. */
+static void add_gradient_host(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                              const struct spp_weight_sums *s, struct spp_layer_time *t) {
+  const struct spp_framework *f = c->job->framework;
+  const struct spp_states *states = &f->states[c->layout->zero];
+  double gradients = 2 * adapted_modules(c, s);
+  if (!states->shard_grads || states->shard_weights || f->launches_per_gradient <= 0) return;
+  if (c->base_trainable) {
+    gradients = 0;
+    for (int i = 0; i < kind->weight_count; i++)
+      gradients += kind->weights[i].role == SPP_ROLE_EXPERT ? (double)kind->weights[i].copies : 1;
+  }
+  double extra_s = launch_host_s(f) * f->launches_per_gradient * gradients;
+  t->host_s += extra_s;
+  t->forward_host_s -= extra_s;
 }
 
 /* Host time of unpacking a layer's weights: into the launches of both directions, or of the forward alone. */
@@ -371,7 +390,7 @@ static void add_unpacking_host(const struct spp_timing_context *c, const struct 
   modules += (double)s->quantised_expert_modules * experts;
   double forward = unpack_launches[c->job->quant].forward, backward = unpack_launches[c->job->quant].backward;
   t->host_s += launch_s * modules * backward;
-  t->forward_host_s = launch_s * modules * (forward - backward);
+  t->forward_host_s += launch_s * modules * (forward - backward);
 }
 
 /* What a selectively recomputed layer repeats. Megatron-LM names modules; torchtitan keeps products
@@ -405,6 +424,7 @@ void spp_layer_time_count(const struct spp_timing_context *c, int kind_index, st
   const struct spp_weight_sums *sums = &c->job->sums.kinds[kind_index];
   t->host_s = host_s(c, kind, sums);
   add_unpacking_host(c, kind, sums, t);
+  add_gradient_host(c, kind, sums, t);
   t->forward.memory_s += expert_wait_s(c, kind, sums);
   if (!c->trains) {
     t->backward = (struct spp_pass_time){0};

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "model/collective.h"
 #include "model/predict.h"
 #include "model/timing_internal.h"
 #include "tests/model/timing_machines.h"
@@ -517,6 +518,68 @@ static void adapters_and_packed_weights_cost_the_host_by_the_module(void **state
   bench_close(&b);
 }
 
+/* In launches of a second: 60 for the unit of FSDP that a layer is, in each of two passes, as many for each A
+ * and B of 7 adapted linears where they are units; 5 for each of 9 gradients handed to ZeRO-2, in backward
+ * alone. */
+static void hooks_of_sharded_states_cost_the_host_their_launches(void **state) {
+  static const struct {
+    const char *framework;
+    int zero;
+    bool adapters, units;
+    double both_passes;
+  } rows[] = {{"fsdp2", 0, false, false, 2 * 55},
+              {"fsdp2", 3, false, false, 2 * (55 + 60)},
+              {"fsdp2", 3, true, false, 2 * (55 + 77 + 60)},
+              {"fsdp2", 3, true, true, 2 * (55 + 77 + 60 * 15)},
+              {"deepspeed", 2, false, false, 2 * 55 + 5 * 9},
+              {"deepspeed", 2, true, false, 2 * (55 + 77) + 5 * 14}};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct bench b;
+    bench_open(&b, rows[i].framework, 8, 512, 8);
+    bench_model(&b, "llama3.1-8b");
+    b.framework.host_s_per_layer = 55;
+    b.framework.host_s_per_step = 0;
+    b.framework.adapters_are_units = rows[i].units;
+    struct spp_request request = request_of(1, 1, 1, 1);
+    struct spp_layout layout = layout_of(&b, &request);
+    layout.recompute = SPP_RECOMPUTE_NONE;
+    layout.zero = rows[i].zero;
+    b.job.method = rows[i].adapters ? SPP_METHOD_LORA : SPP_METHOD_FULL;
+    b.job.lora_rank = 8;
+    spp_model_sums_count(b.job.arch, rows[i].adapters ? SPP_LORA_ALL_LINEAR : 0, &b.job.sums);
+    expect_note("row %d", (int)i);
+    expect_rel(run(&b, &layout).time.step_s, 32 * rows[i].both_passes, 0.02);
+    bench_close(&b);
+  }
+}
+
+/* Each of 32 layers gathers 14 matrices of adapters more, one by one: 8 x 4,096 elements of 16 bit, 7/8 of them from
+ * other ranks. */
+static void adapters_that_are_units_are_gathered_one_by_one(void **state) {
+  struct bench b;
+  double gather_s[2] = {0, 0};
+  (void)state;
+  bench_open(&b, "fsdp2", 8, 512, 8);
+  bench_model(&b, "llama3.1-8b");
+  b.job.method = SPP_METHOD_LORA;
+  b.job.lora_rank = 8;
+  spp_model_sums_count(b.job.arch, SPP_LORA_ALL_LINEAR, &b.job.sums);
+  struct spp_request request = request_of(1, 1, 1, 1);
+  request.zero = 3;
+  struct spp_layout layout = layout_of(&b, &request);
+  for (int units = 0; units < 2; units++) {
+    b.framework.adapters_are_units = units;
+    struct result r = run(&b, &layout);
+    for (int i = 0; i < r.comm.count; i++)
+      if (r.comm.ops[i].op == SPP_ALL_GATHER && r.comm.ops[i].pass == SPP_PASS_FORWARD)
+        gather_s[units] += r.comm.ops[i].time_s;
+  }
+  double each = spp_collective_s(&b.gpu, &b.cluster, &b.calib, SPP_ALL_GATHER, 8, 1, 8 * 4096 * 2 * 7.0 / 8);
+  expect_rel(gather_s[1] - gather_s[0], 32 * 14 * each, 1e-9);
+  bench_close(&b);
+}
+
 /* 48 layers of 128 experts, 15 launches of a second for each expert; under ZeRO-3 30 more for each of its
  * three linears. The device waits for those of the forward, one expert after the other: it is busy for as
  * long. */
@@ -618,6 +681,8 @@ int main(void) {
       cmocka_unit_test(the_swift_ring_is_slower_than_zhuzilins),
       cmocka_unit_test(exchanges_and_checkpoints_cost_the_host_their_launches),
       cmocka_unit_test(adapters_and_packed_weights_cost_the_host_by_the_module),
+      cmocka_unit_test(hooks_of_sharded_states_cost_the_host_their_launches),
+      cmocka_unit_test(adapters_that_are_units_are_gathered_one_by_one),
       cmocka_unit_test(a_loop_over_experts_makes_the_device_wait),
       cmocka_unit_test(fp8_casts_the_rows_of_experts),
       cmocka_unit_test(biases_of_experts_are_added_apart),
