@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/table.h"
 #include "base/units.h"
 #include "cli/answer.h"
 #include "cli/from.h"
@@ -193,19 +194,22 @@ static double ratio(double now, double before) {
   return before > 0 ? now / before : NAN;
 }
 
+/* What a row's setting does, in figures right below the header's words, or why it cannot be tried. */
 static void row_text(const struct diffing *d, const char *name, const char *a, const char *b, bool known,
-                     int64_t bytes, double step_s, const char *why_not, struct spp_str *out) {
+                     int64_t bytes, double step_s, const char *why_not, struct spp_table *table) {
   const struct spp_prediction *base = &d->a.prediction;
   char gib[32], share[32];
   double change = (double)(bytes - base->memory.device_bytes) / 1073741824.0;
-  spp_str_addf(out, "%-20s %-20s %-20s ", name, a, b);
+  spp_table_cell(table, name);
+  spp_table_cell(table, a);
+  spp_table_cell(table, b);
   if (!known) {
-    spp_str_addf(out, "not alone: %s\n", why_not);
+    spp_table_cellf(table, "not alone: %s", why_not);
     return;
   }
   snprintf(gib, sizeof gib, "%+.1f GiB", change);
-  spp_str_addf(out, "%12s %9s\n", fabs(change) < 0.05 ? "same" : gib,
-               spp_text_signed_percent(ratio(step_s, base->time.step_s), share));
+  spp_table_cellf(table, "%11s %9s", fabs(change) < 0.05 ? "same" : gib,
+                  spp_text_signed_percent(ratio(step_s, base->time.step_s), share));
 }
 
 /* The end of a path says more than its beginning. */
@@ -217,17 +221,22 @@ static const char *tail_of(const char *path) {
 static void as_text(const void *what, const struct spp_cli *cli, struct spp_str *out) {
   const struct diffing *d = what;
   const struct spp_prediction *a = &d->a.prediction, *b = &d->b.prediction;
+  const char *const header[] = {"setting", tail_of(cli->positional), tail_of(cli->second),
+                                "     memory    a step"};
   char one[32], two[32], a_s[32], b_s[32];
-  spp_str_addf(out, "%-20s %-20.20s %-20.20s %12s %9s\n", "setting", tail_of(cli->positional),
-               tail_of(cli->second), "memory", "a step");
+  struct spp_table table;
+  spp_table_init(&table, "llll");
+  spp_table_header(&table, header);
   for (int i = 0; i < d->count; i++) {
     const struct difference *row = &d->list[i];
-    row_text(d, row->name, row->a, row->b, row->known, row->device_bytes, row->step_s, row->why_not, out);
+    row_text(d, row->name, row->a, row->b, row->known, row->device_bytes, row->step_s, row->why_not, &table);
   }
-  if (d->count == 0) spp_str_add(out, "no setting differs\n");
   snprintf(a_s, sizeof a_s, "%s GiB, %.3g s", spp_text_gib(a->memory.device_bytes, one), a->time.step_s);
   snprintf(b_s, sizeof b_s, "%s GiB, %.3g s", spp_text_gib(b->memory.device_bytes, two), b->time.step_s);
-  row_text(d, "all together", a_s, b_s, true, b->memory.device_bytes, b->time.step_s, "", out);
+  row_text(d, "all together", a_s, b_s, true, b->memory.device_bytes, b->time.step_s, "", &table);
+  if (d->count == 0) spp_str_add(out, "no setting differs\n");
+  spp_table_print(&table, 0, d->style.width, out);
+  spp_table_free(&table);
 }
 
 static void side_json(struct spp_jo *jo, const char *key, const char *file, const struct side *side) {

@@ -60,26 +60,35 @@ static int counted(const struct spp_imported *in, enum spp_import_said said) {
   return count;
 }
 
-static void list_settings(const struct spp_imported *in, struct spp_str *out) {
+static void list_settings(const struct spp_imported *in, const struct spp_text_style *style,
+                          struct spp_str *out) {
   for (int i = 0; i < in->setting_count; i++) {
     const struct spp_import_setting *s = &in->settings[i];
-    spp_str_addf(out, "           --%s %s", s->name, s->value);
+    struct spp_str line;
+    spp_str_init(&line);
+    spp_str_addf(&line, "--%s %s  ", s->name, s->value);
     if (s->line)
-      spp_str_addf(out, "  (%s, line %d)\n", s->flag, s->line);
+      spp_str_addf(&line, "(%s, line %d)", s->flag, s->line);
+    else if (s->assumed)
+      spp_str_addf(&line, "(%s: the framework's default)", s->flag);
     else
-      spp_str_addf(out, s->assumed ? "  (%s: the framework's default)\n" : "%s\n",
-                   s->assumed ? s->flag : "  (follows)");
+      spp_str_add(&line, "(follows)");
+    spp_text_line(style, "", SPP_TONE_PLAIN, spp_str_text(&line), out);
+    if (line.failed) out->failed = true;
+    spp_str_free(&line);
   }
 }
 
-static void list_passed(const struct spp_imported *in, struct spp_str *out) {
-  bool first = true;
-  for (int i = 0; i < in->message_count; i++) {
-    if (in->messages[i].said != SPP_IMPORT_PASSED) continue;
-    spp_str_addf(out, "%s%s", first ? "           passed over: " : " ", in->messages[i].flag);
-    first = false;
-  }
-  if (!first) spp_str_addc(out, '\n');
+static void list_passed(const struct spp_imported *in, const struct spp_text_style *style,
+                        struct spp_str *out) {
+  struct spp_str line;
+  spp_str_init(&line);
+  for (int i = 0; i < in->message_count; i++)
+    if (in->messages[i].said == SPP_IMPORT_PASSED)
+      spp_str_addf(&line, "%s%s", line.len == 0 ? "passed over: " : " ", in->messages[i].flag);
+  if (line.len > 0) spp_text_line(style, "", SPP_TONE_PLAIN, spp_str_text(&line), out);
+  if (line.failed) out->failed = true;
+  spp_str_free(&line);
 }
 
 void spp_imported_text(const struct spp_cli *cli, struct spp_str *out) {
@@ -97,6 +106,6 @@ void spp_imported_text(const struct spp_cli *cli, struct spp_str *out) {
   if (line.failed) out->failed = true;
   spp_str_free(&line);
   if (!cli->args.verbose) return;
-  list_settings(in, out);
-  list_passed(in, out);
+  list_settings(in, &style, out);
+  list_passed(in, &style, out);
 }

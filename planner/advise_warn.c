@@ -243,12 +243,18 @@ static void warn_fp8(const struct spp_plan *plan, struct spp_advice_list *list) 
   char more[32];
   if (plan->job.dtype != SPP_DTYPE_FP8) return;
   half.job.dtype = SPP_DTYPE_BF16;
+  half.job.fp4 = false;
   spp_memory_predict(&half.job, &half.layout, &plan->prediction.geometry, NULL, &half.prediction.memory);
-  spp_advice_add(list, "fp8-both-copies",
-                 "FP8 keeps 16-bit weights beside the 8-bit copies: weights %s against bf16",
-                 spp_change_bytes(plan->prediction.memory.resident[SPP_PART_WEIGHTS] -
-                                      half.prediction.memory.resident[SPP_PART_WEIGHTS],
-                                  more));
+  int64_t bytes =
+      plan->prediction.memory.resident[SPP_PART_WEIGHTS] - half.prediction.memory.resident[SPP_PART_WEIGHTS];
+  const char *name = plan->job.fp4 ? "FP4" : "FP8";
+  if (bytes == 0)
+    spp_advice_add(list, "fp8-both-copies", "%s does not shrink the weights: they are kept as under bf16",
+                   name);
+  else
+    spp_advice_add(list, "fp8-both-copies",
+                   "%s keeps 16-bit weights beside its copies: weights %s against bf16", name,
+                   spp_change_bytes(bytes, more));
 }
 
 static void warn_dpo(const struct spp_plan *plan, struct spp_advice_list *list) {

@@ -139,19 +139,20 @@ static void headline(const struct spp_scoreboard *board, const struct spp_text_s
                      struct spp_str *out) {
   const struct spp_score *all = &board->all;
   char line[256], memory[80], time[80];
-  snprintf(line, sizeof line, "memory %s · time %s · fit %d of %d right",
+  snprintf(line, sizeof line, "memory %s · time %s",
            error_words(&all->memory, " median error", memory, sizeof memory),
-           error_words(&all->time, "", time, sizeof time), all->fit.correct, all->fit.scored);
+           error_words(&all->time, "", time, sizeof time));
   spp_text_paint(style, SPP_TONE_TITLE, line, out);
+  spp_str_addf(out, "\nfit %d of %d right", all->fit.correct, all->fit.scored);
+  if (all->max_seq.n > 0)
+    spp_str_addf(out, " · longest sequence %d of %d not below the stated one", all->max_seq.not_below_stated,
+                 all->max_seq.scored);
   spp_str_addf(out, "\n%d published run%s, %d not scored", all->runs, all->runs == 1 ? "" : "s",
                all->skipped);
   if (all->memory.scored > 0 && all->time.scored > 0)
     spp_str_addf(out, " · 80 %% intervals hold %.0f %% of memory, %.0f %% of time figures",
                  100 * all->memory.coverage, 100 * all->time.coverage);
   spp_str_add(out, "\n");
-  if (all->max_seq.n > 0)
-    spp_str_addf(out, "longest sequence: %d of %d not below the stated one\n", all->max_seq.not_below_stated,
-                 all->max_seq.scored);
 }
 
 void spp_text_accuracy(const struct spp_accuracy_report *answer, const struct spp_text_style *style,

@@ -1,6 +1,8 @@
 /* import and export as commands: exit codes, what is printed where, files whole or not at all. */
 #include "tests/cli/run.h"
 
+#include "base/utf8.h"
+
 static const char script[] =
     "NPROC_PER_NODE=8 \\\nswift sft \\\n  --model Qwen/Qwen2.5-7B-Instruct \\\n  --tuner_type full \\\n"
     "  --max_length 32768 --sequence_parallel_size 4 --deepspeed zero3 \\\n"
@@ -129,6 +131,37 @@ static void a_diff_says_what_each_setting_does(void **state) {
   run_remove("b.sh");
 }
 
+/* Names of differing settings, the two values and the effect stand side by side: 60 columns are too few. */
+static void reasons_and_flags_fit_the_terminal(void **state) {
+  static const struct {
+    const char *line;
+    int columns;
+  } rows[] = {
+      {"diff a.sh b.sh", 100}, {"diff a.sh b.sh", 80}, {"import a.sh -v", 100}, {"import a.sh -v", 60}};
+  (void)state;
+  run_put("a.sh", "NPROC_PER_NODE=8 swift sft --model qwen7b --tuner_type full --max_length 32768 "
+                  "--sequence_parallel_size 4 --deepspeed zero3 --learning_rate 1e-5 --weight_decay 0.1 "
+                  "--save_steps 200 --warmup_ratio 0.05 --dataloader_num_workers 4 --num_train_epochs 1\n");
+  run_put("b.sh",
+          "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen2.5-7B --max_length 32768 --global_batch_size 16 "
+          "--tensor_model_parallel_size 2 --context_parallel_size 4 --attention_backend fused\n");
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char columns[32];
+    snprintf(columns, sizeof columns, "COLUMNS=%d", rows[i].columns);
+    const char *const settings[] = {columns, NULL};
+    struct run run = run_line(rows[i].line, settings);
+    expect_true(run_count_lines(run.out) > 5);
+    for (char *line = strtok(run.out, "\n"); line; line = strtok(NULL, "\n")) {
+      expect_note("spplan %s, %s: %s", rows[i].line, columns, line);
+      expect_true(spp_utf8_width(line) <= rows[i].columns);
+    }
+    run_free(&run);
+  }
+  expect_note("%s", "");
+  run_remove("a.sh");
+  run_remove("b.sh");
+}
+
 static void every_format_is_exported_and_read_again(void **state) {
   static const char *const formats[] = {
       "ms-swift",   "megatron-lm", "megatron-swift", "llama-factory", "axolotl",
@@ -166,6 +199,7 @@ int main(void) {
       TEST(a_mistyped_flag_is_warned_of_and_a_harmless_one_is_not),
       TEST(several_files_go_into_a_folder),
       TEST(a_diff_says_what_each_setting_does),
+      TEST(reasons_and_flags_fit_the_terminal),
       TEST(every_format_is_exported_and_read_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -47,6 +47,18 @@ static void text_fits_the_terminal(void **state) {
   expect_note("%s", "");
 }
 
+/* Its table has as many columns as there are figures. */
+static void accuracy_fits_a_hundred_columns(void **state) {
+  (void)state;
+  struct run run = answer("accuracy --worst 3", NULL, 0);
+  for (char *line = strtok(run.out, "\n"); line; line = strtok(NULL, "\n")) {
+    expect_note("%s", line);
+    expect_true(spp_utf8_width(line) <= 100);
+  }
+  run_free(&run);
+  expect_note("%s", "");
+}
+
 static void the_verdict_comes_first(void **state) {
   (void)state;
   struct run fits = answer("plan " JOB, NULL, 0), predict = answer("predict " JOB "--sp 4", NULL, 0),
@@ -153,6 +165,7 @@ static void explain_prints_the_ledgers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(text_fits_the_terminal),
+      cmocka_unit_test(accuracy_fits_a_hundred_columns),
       cmocka_unit_test(the_verdict_comes_first),
       cmocka_unit_test(the_memory_bar_is_as_full_as_the_card),
       cmocka_unit_test(without_utf8_text_is_ascii),
