@@ -90,6 +90,16 @@ static void traps_are_named_with_their_number(void **state) {
        "65,536 tokens",
        {"qwen2.5-7b", "llama-factory", "h100-80gb", 8, 32768, .method = SPP_UNSET, .dtype = SPP_UNSET,
         .mode = SPP_MODE_DPO, .packing = SPP_UNSET, .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 3}},
+      /* Transformer Engine keeps FP8 weights and their transposes beside those of 16 bits; torchao's float8
+         casts what it multiplies and keeps nothing */
+      {"fp8-both-copies",
+       "beside its copies: weights +",
+       {"llama3.1-8b", "megatron-lm", "h100-80gb", 8, 8192, .method = SPP_UNSET, .dtype = SPP_DTYPE_FP8,
+        .mode = SPP_UNSET, .packing = SPP_UNSET, .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 1}},
+      {"fp8-both-copies",
+       "FP8 does not shrink the weights",
+       {"llama3.1-8b", "torchtitan", "h100-80gb", 8, 8192, .method = SPP_UNSET, .dtype = SPP_DTYPE_FP8,
+        .mode = SPP_UNSET, .packing = SPP_UNSET, .recompute = SPP_UNSET, .offload = SPP_UNSET, .zero = 3}},
       {"no-fp32-master", "ZeRO-0", {"qwen2.5-3b", "ms-swift", "h100-80gb", 8, 4096, PLAIN, .zero = 0}},
       {"uneven-nodes",
        "9 GPUs do not spread evenly over 2 nodes of 8",
