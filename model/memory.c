@@ -7,7 +7,8 @@
 #include "model/memory_parts.h"
 
 static const double interval_80 = 1.2815515655446004; /* normal quantile of 0.9 */
-static const double student_80 = 1.8856180831641267;  /* of Student's with two degrees of freedom: sqrt(3.2/0.9) */
+static const double student_80 =
+    1.8856180831641267; /* of Student's with two degrees of freedom: sqrt(3.2/0.9) */
 
 /* A kind that stands for its class, or NULL. */
 static const struct spp_layer_kind *kind_of_class(const struct spp_arch *arch, enum spp_layer_class class) {
@@ -307,9 +308,9 @@ static void report_layers(const struct spp_memory_view *v, struct spp_memory *m)
   }
 }
 
-/* Chance of less than so many sigma above the prediction. The 80 % interval is that of memory_sigma; beyond it
- * residuals of published runs fall off like Student's distribution with two degrees of freedom, much slower
- * than the normal one (tests/oracle/tails.py, docs/memory.md section 2). */
+/* Chance of less than so many sigma above the prediction. The 80 % interval is that of memory_sigma; beyond
+ * it residuals of published runs fall off like Student's distribution with two degrees of freedom, much
+ * slower than the normal one (tests/oracle/tails.py, docs/memory.md section 2). */
 static double chance_below(double sigmas) {
   double t = sigmas * student_80 / interval_80;
   return 0.5 + t / (2.0 * sqrt(2.0 + t * t));

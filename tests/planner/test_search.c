@@ -69,8 +69,9 @@ static void a_fast_plan_that_may_not_fit_stands_behind_the_likely_ones(void **st
   spp_search_free(&bold);
 }
 
-/* Student's quantile with two degrees of freedom, (2p - 1) sqrt(2 / (4p (1 - p))), is 1.06066 for p = 0.8 and 1.88562 for
- * 0.9, which stands for 1.28155 sigma: what takes capacity / (1 + 0.72087 sigma) is 0.8 likely to fit. */
+/* Student's quantile with two degrees of freedom, (2p - 1) sqrt(2 / (4p (1 - p))), is 1.06066 for p = 0.8
+ * and 1.88562 for 0.9, which stands for 1.28155 sigma: what takes capacity / (1 + 0.72087 sigma) is 0.8
+ * likely to fit. */
 static void likelihood_falls_as_bytes_grow(void **state) {
   struct spp_search_options options;
   struct spp_search_result result;
