@@ -132,6 +132,17 @@ static void read_fabric(struct spp_json root, struct spp_calib *calib, enum spp_
       number(spp_json_get(root, "host_copy"), "host_memory_share", 0.05, 1, 1, status, diag);
 }
 
+static void read_spread(struct spp_json root, struct spp_spread *spread, enum spp_status *status,
+                        struct spp_diag *diag) {
+  struct spp_json v = spp_json_get(root, "spread");
+  if (*status == SPP_OK)
+    *status = spp_json_i64(spp_json_get(v, "least_runs"), 1, 1000, &spread->least_runs, diag);
+  spread->memory = number(v, "memory", 0, 10, 1, status, diag);
+  spread->memory_open = number(v, "memory_open", 0, 10, 1, status, diag);
+  spread->time_open = number(v, "time_open", 0, 10, 1, status, diag);
+  spread->waits = number(v, "waits", 0, 10, 1, status, diag);
+}
+
 static bool lists(struct spp_json names, const char *wanted) {
   for (struct spp_json v = spp_json_first(names); v.node; v = spp_json_next(v)) {
     const char *name = NULL;
@@ -266,13 +277,16 @@ enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu
   struct spp_calib *made = spp_arena_alloc(arena, sizeof *made);
   enum spp_status status;
   if (!made) return spp_diag_oom(diag);
+  status = load(config_dir, "fabric", &fabric, diag);
+  if (status == SPP_OK) read_spread(spp_json_root(fabric), &made->spread, &status, diag);
   if (cluster && cluster->profile) {
-    status = load_profile(cluster, gpu, made, diag);
+    if (status == SPP_OK) status = load_profile(cluster, gpu, made, diag);
+    made->spread.waits = 0; /* host and links of a profile are measured, their error is in its sigma */
+    spp_json_free(fabric);
     if (status == SPP_OK) *calib = made;
     return status;
   }
-  status = open_files(config_dir, name, &files, diag);
-  if (status == SPP_OK) status = load(config_dir, "fabric", &fabric, diag);
+  if (status == SPP_OK) status = open_files(config_dir, name, &files, diag);
   if (status == SPP_OK) {
     snprintf(made->name, sizeof made->name, "%s", name);
     read_fabric(spp_json_root(fabric), made, &status, diag);

@@ -40,10 +40,20 @@ enum spp_memory_kernel {
 };
 /* Its name in configs/calib: "row_loss". */
 const char *spp_memory_kernel_name(enum spp_memory_kernel kind);
+/* How much wider an interval is where no measurement stands behind a prediction: configs/calib/fabric.json,
+ * `spread`. All are 1-sigma relative errors, added in squares. */
+struct spp_spread {
+  int64_t least_runs; /* of a framework, from which on its residuals say how wide its intervals are */
+  double memory;      /* of a framework with fewer */
+  double memory_open, time_open; /* with fewer, and settings that the description leaves open */
+  double waits;                  /* of the time in which the GPU waits: spp_time.waits_share */
+};
+
 struct spp_calib {
   char name[48];
   bool measured; /* false: the shares of a sibling GPU on this GPU's datasheet */
   double sigma;  /* 1-sigma relative error of the rates that all kernels of a run share */
+  struct spp_spread spread;
   struct spp_gemm_fit gemm;
   double clock_share; /* clock this card sustains over that of the card measured: cube root of their power
                          limits */

@@ -320,7 +320,8 @@ struct spp_framework {
   double host_s_per_step;
   double comm_sm_slowdown; /* share added to compute that overlaps communication */
   enum spp_reporter reports; /* whose FLOP/s its log prints */
-  double memory_sigma, time_sigma; /* 1-sigma relative error of a prediction, until calibrated per group */
+  double memory_sigma, time_sigma; /* 1-sigma relative error of a prediction */
+  int64_t memory_runs, time_runs;  /* measured runs of this very file behind them: "extends" passes none on */
 
   int rule_count;
   struct spp_framework_rule rules[SPP_MAX_RULES];

@@ -213,6 +213,8 @@ static const struct field fields[] = {
     WORD(reports, REPORTER),
     REAL(memory_sigma),
     REAL(time_sigma),
+    {"memory_runs", KIND_I64, AT(memory_runs), 0, true},
+    {"time_runs", KIND_I64, AT(time_runs), 0, true},
     {"rules_drop", KIND_RULES_DROP, 0, 0, true},
     {"rules", KIND_RULES, 0, 0, false},
     {"launch", KIND_LAUNCH, 0, 0, false},
@@ -338,6 +340,7 @@ enum spp_status spp_framework_read(const struct spp_json_doc *doc, bool complete
                                    struct spp_diag *diag) {
   struct spp_json root = spp_json_root(doc), values[FIELD_COUNT];
   status s = collect(root, values, diag);
+  f->memory_runs = f->time_runs = 0; /* runs of the file that this one extends are none of its own */
   for (int i = 0; s == SPP_OK && i < FIELD_COUNT; i++) {
     bool absent = spp_json_kind(values[i]) == SPP_JSON_ABSENT;
     if (absent && (!complete || fields[i].optional)) continue;

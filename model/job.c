@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "model/calib.h"
 #include "model/words.h"
 
 /* huggingface/peft LoraConfig.r and modelscope/ms-swift lora_rank; ms-swift galore_rank and num_generations.
@@ -243,13 +244,33 @@ static void resolve_sizes(const struct spp_job_spec *spec, const struct spp_fram
     spp_documents_measure(spec->documents.lengths, spec->documents.count, spec->seq_tokens, &job->documents);
 }
 
+static double sum_in_squares(double a, double b) {
+  return sqrt(a * a + b * b);
+}
+
+void spp_job_widths(struct spp_job *job) {
+  const struct spp_framework *f = job->framework;
+  const struct spp_calib *calib = job->calib;
+  job->memory_sigma = f->memory_sigma;
+  job->time_sigma = f->time_sigma;
+  if (!calib) return;
+  const struct spp_spread *spread = &calib->spread;
+  job->time_sigma = sum_in_squares(job->time_sigma, calib->sigma);
+  if (f->memory_runs < spread->least_runs)
+    job->memory_sigma =
+        sum_in_squares(job->memory_sigma, job->settings_open ? spread->memory_open : spread->memory);
+  if (f->time_runs < spread->least_runs && job->settings_open)
+    job->time_sigma = sum_in_squares(job->time_sigma, spread->time_open);
+}
+
 enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct spp_framework *framework,
                                 struct spp_job *job, struct spp_diag *diag) {
   struct spp_job j = {.arch = spec->arch,
                       .gpu = spec->gpu,
                       .cluster = spec->cluster,
                       .framework = framework,
-                      .calib = spec->calib};
+                      .calib = spec->calib,
+                      .settings_open = spec->settings_open};
   resolve_choices(spec, framework, &j);
   resolve_sizes(spec, framework, &j);
   if (j.expert_capacity > 0 && !framework->expert_capacity)
@@ -284,6 +305,7 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
                         j.gpu->display, spp_words_name(SPP_WORDS_DTYPE, (int)spp_job_format(&j)));
   spp_params_count(spec->arch, &j.params);
   spp_model_sums_count(spec->arch, j.lora_targets, &j.sums);
+  spp_job_widths(&j);
   *job = j;
   return SPP_OK;
 }

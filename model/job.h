@@ -101,6 +101,8 @@ struct spp_job {
   int64_t bucket_elements;    /* or SPP_UNSET */
   int64_t max_memory_bytes;   /* budget per GPU, at most what the card has; 0 = all of it */
   double usd_per_gpu_hour;    /* 0 = unknown */
+  bool settings_open;         /* as in the spec */
+  double memory_sigma, time_sigma; /* 1-sigma relative errors: spp_job_widths */
 };
 
 /* What the user said: SPP_UNSET (or 0 for sizes, NULL for pointers) where nothing. Resolved against each framework in turn. */
@@ -132,6 +134,7 @@ struct spp_job_spec {
   int64_t bucket_elements;
   int64_t max_memory_bytes;
   double usd_per_gpu_hour; /* negative = unset: the GPU's price if known */
+  bool settings_open;      /* a record of a run that leaves more open than what was filled in */
 };
 void spp_job_spec_clear(struct spp_job_spec *spec);
 
@@ -151,6 +154,10 @@ bool spp_job_casts_weights(const struct spp_job *job);
 bool spp_job_has_projected_gradients(const struct spp_job *job); /* GaLore, Q-GaLore */
 enum spp_dtype spp_job_format(const struct spp_job *job);       /* of its products: dtype, or NVFP4 */
 bool spp_job_has_kv_cache(const struct spp_job *job);          /* inference, and the rollouts of GRPO */
+
+/* memory_sigma and time_sigma: the framework's, wider where fewer runs of it were measured than tell
+ * (calib->spread), and the error of the GPU's rates. From job->framework and job->calib (may be NULL). */
+void spp_job_widths(struct spp_job *job);
 
 /* A complete job: the spec, then the framework's defaults (attention kernels by GPU generation, loss path, LoRA dropout...),
  * then the field's (global_batch = gpus, bf16, AdamW, full fine-tuning). SPP_ERR_USAGE when the framework cannot do what

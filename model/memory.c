@@ -318,15 +318,15 @@ static double chance_below(double sigmas) {
 
 double spp_memory_fit_probability(const struct spp_job *job, int64_t device_bytes,
                                   int64_t reclaimable_bytes) {
-  double sigma = job->framework->memory_sigma * (double)device_bytes;
+  double sigma = job->memory_sigma * (double)device_bytes;
   int64_t headroom = spp_memory_capacity(job) - (device_bytes - reclaimable_bytes);
   if (sigma > 0) return chance_below((double)headroom / sigma);
   return headroom >= 0 ? 1.0 : 0.0;
 }
 
-/* An interval around device_bytes with the framework's relative error. */
+/* An interval around device_bytes with the job's relative error. */
 static void report_fit(const struct spp_job *job, struct spp_memory *m) {
-  double device = (double)m->device_bytes, sigma = job->framework->memory_sigma * device;
+  double device = (double)m->device_bytes, sigma = job->memory_sigma * device;
   double low = device - interval_80 * sigma, high = device + interval_80 * sigma;
   m->low_bytes = low > 0 ? (int64_t)low : 0;
   m->high_bytes = high < 9e18 ? (int64_t)high : INT64_MAX;

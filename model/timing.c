@@ -216,13 +216,20 @@ void spp_time_speed_fill(const struct spp_timing_context *c, struct spp_time *ti
       time->tokens_per_s_per_gpu > 0 ? c->job->usd_per_gpu_hour / 3600 / time->tokens_per_s_per_gpu * 1e6 : 0;
 }
 
+/* Time that the GPU's own rates do not set: the host's launches and Python, states that other GPUs send or
+ * the host's memory takes, the host's optimizer. */
+static double waits_s(const struct spp_timing_context *c, const struct spp_time *time) {
+  double step_s = spp_offload_optimizer(c->layout->offload) ? time->optimizer_s : 0;
+  return time->host_s + time->dp_exposed_s + time->offload_exposed_s + step_s;
+}
+
 static void fill_rates(const struct spp_timing_context *c, struct spp_time *time) {
   const struct spp_job *job = c->job;
   double gpus = (double)spp_layout_world(c->layout), step = time->step_s;
   double peak = spp_peak_flops(job->gpu, job->dtype) * gpus * step;
-  double sigma =
-      sqrt(job->framework->time_sigma * job->framework->time_sigma + job->calib->sigma * job->calib->sigma);
-  double spread = exp(ten_percent_tail * sigma);
+  time->waits_share = step > 0 ? waits_s(c, time) / step : 0;
+  double waits = job->calib->spread.waits * time->waits_share;
+  double spread = exp(ten_percent_tail * sqrt(job->time_sigma * job->time_sigma + waits * waits));
   time->low_s = step / spread;
   time->high_s = step * spread;
   spp_time_speed_fill(c, time);

@@ -6,6 +6,8 @@
 
 struct spp_time {
   double step_s, low_s, high_s; /* 80 % interval */
+  double waits_share; /* of step_s: set by the host, its memory and other GPUs' states, not by the GPU's own
+                         rates */
   /* parts, seconds of one step; they sum to step_s */
   double compute_s, attention_s, sp_exposed_s, tp_exposed_s, pp_bubble_s, pp_exposed_s, dp_exposed_s,
       ep_exposed_s, offload_exposed_s, optimizer_s, host_s;

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "base/units.h"
+#include "model/calib.h"
 #include "planner/advise_internal.h"
 #include "planner/search_internal.h"
 
@@ -167,5 +168,34 @@ int spp_advise_assumed(const struct spp_job_spec *spec, const struct spp_plan *p
     spp_advice_add(&list, "attention", "attention %s", spp_attention_impl_name(job->attention));
   if (spec->packing == SPP_UNSET && job->mode != SPP_MODE_INFER)
     spp_advice_add(&list, "packing", "%s", job->packing ? "packing" : "no packing");
+  return list.count;
+}
+
+/* ---- intervals ---- */
+
+static void count_runs(const struct spp_framework *f, const char *what, int64_t runs, int64_t least,
+                       struct spp_advice_list *list) {
+  char number[32] = "no";
+  if (runs >= least) return;
+  if (runs > 0) spp_int_print(runs, number);
+  spp_advice_add(list, "interval-framework", "%s interval: %s measured run%s of %s", what, number,
+                 runs > 1 ? "s" : "", f->display);
+}
+
+int spp_advise_intervals(const struct spp_plan *plan, struct spp_advice *advice, int max) {
+  enum { SAID_FROM_PERCENT = 10 }; /* of a step that waits */
+  struct spp_advice_list list = {advice, 0, max};
+  const struct spp_job *job = &plan->job;
+  const struct spp_calib *calib = job->calib;
+  count_runs(job->framework, "memory", job->framework->memory_runs, calib->spread.least_runs, &list);
+  count_runs(job->framework, "time", job->framework->time_runs, calib->spread.least_runs, &list);
+  if (!calib->measured)
+    spp_advice_add(&list, "interval-gpu",
+                   "time interval: no measured kernels of %s, shares of its datasheet by %s",
+                   job->gpu->display, calib->name);
+  double waits = 100 * plan->prediction.time.waits_share;
+  if (calib->spread.waits > 0 && waits >= SAID_FROM_PERCENT)
+    spp_advice_add(&list, "interval-waits",
+                   "time interval: %.0f %% of a step waits for the host, its memory or other GPUs", waits);
   return list.count;
 }

@@ -21,6 +21,8 @@ int spp_advise_next(const struct spp_plan *plan, struct spp_advice *advice, int 
 /* Why the natural alternatives (no SP, more SP, other kinds, other ZeRO, no recompute) lost against the plan.
  */
 int spp_advise_why_not(const struct spp_plan *plan, struct spp_advice *advice, int max);
+/* Why the 80 % intervals are wide, where they are: "interval-framework", "interval-gpu", "interval-waits". */
+int spp_advise_intervals(const struct spp_plan *plan, struct spp_advice *advice, int max);
 /* The assumption list: values nobody gave. */
 int spp_advise_assumed(const struct spp_job_spec *spec, const struct spp_plan *plan,
                        struct spp_advice *advice, int max);

@@ -401,6 +401,7 @@ static enum spp_status read_run(struct spp_corpus_reader *reader, struct spp_jso
   run->group = keep(reader, record, "group");
   run->source = keep(reader, record, "source");
   (void)spp_json_bool_or(spp_json_get(record, "core"), false, &run->core, NULL);
+  run->spec.settings_open = !run->core;
   run->inference = !strcmp(spp_record_text(record, "kind"), "inference");
   read_measured(record, run);
   read_units(reader, record, run);

@@ -126,6 +126,9 @@ static void score_run(const struct spp_run *run, struct spp_arena *arena, struct
   score_time(run, &job, &p.time, s);
   s->predicted_fits = p.memory.fits && p.memory.host_fits;
   s->fit_probability = p.memory.fit_probability;
+  s->memory_sigma = job.memory_sigma;
+  s->time_sigma = job.time_sigma;
+  s->waits_share = p.time.waits_share;
   s->fit_scored = run->oom != SPP_UNSET;
   s->fit_right = s->fit_scored && s->predicted_fits == (run->oom == 0);
   if (run->max_seq_tokens > 0) s->predicted_max_seq = longest_fit(&job, &s->layout);

@@ -18,6 +18,7 @@ struct spp_run_score {
   bool memory_in_interval, time_in_interval;
   bool predicted_fits, fit_scored, fit_right;
   double fit_probability; /* of the GPU's memory */
+  double memory_sigma, time_sigma, waits_share; /* what the intervals are made of: of the job, of the step */
   int64_t predicted_max_seq; /* 0 when not asked */
 };
 

@@ -55,15 +55,16 @@ int spp_fact_warnings(const struct spp_report *report, const struct spp_plan *pl
   return plan ? count + spp_advise_warnings(plan, advice + count, max - count) : count;
 }
 
-int spp_fact_assumed(const struct spp_report *report, const struct spp_plan *plan, struct spp_advice *advice,
-                     int max) {
+int spp_fact_assumed(const struct spp_report *report, const struct spp_plan *plan, bool intervals,
+                     struct spp_advice *advice, int max) {
   int count = 0;
   if (report->gpu_note && max > 0) {
     snprintf(advice[0].code, sizeof advice[0].code, "gpu");
     snprintf(advice[0].text, sizeof advice[0].text, "%s (%s)", plan->job.gpu->display, report->gpu_note);
     count = 1;
   }
-  return count + spp_advise_assumed(report->spec, plan, advice + count, max - count);
+  count += spp_advise_assumed(report->spec, plan, advice + count, max - count);
+  return intervals ? count + spp_advise_intervals(plan, advice + count, max - count) : count;
 }
 
 static struct spp_comm_sum *sum_of(struct spp_comm_sum *sums, int *count, int max,

@@ -27,9 +27,10 @@ double spp_fact_epoch_s(const struct spp_report *report, const struct spp_job *j
 /* Options without effect, then what is to be feared of the plan (may be NULL). */
 int spp_fact_warnings(const struct spp_report *report, const struct spp_plan *plan, struct spp_advice *advice,
                       int max);
-/* What nobody said: the planner's list after the GPU this machine was taken to have. */
-int spp_fact_assumed(const struct spp_report *report, const struct spp_plan *plan, struct spp_advice *advice,
-                     int max);
+/* What nobody said: the planner's list after the GPU this machine was taken to have; with `intervals`, then
+ * why these are wide. */
+int spp_fact_assumed(const struct spp_report *report, const struct spp_plan *plan, bool intervals,
+                     struct spp_advice *advice, int max);
 
 /* Communication of one kind over one kind of group, summed over a step. */
 struct spp_comm_sum {

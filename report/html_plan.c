@@ -264,7 +264,7 @@ void spp_html_plan(const struct spp_html_report *r, struct spp_str *out) {
   advice(out, "Worth knowing", items, spp_advise_next(plan, items, SPP_MAX_ADVICE));
   rejections(r->search, out);
   launch(plan, out);
-  advice(out, "Assumed", items, spp_fact_assumed(r->report, plan, items, SPP_MAX_ADVICE));
+  advice(out, "Assumed", items, spp_fact_assumed(r->report, plan, true, items, SPP_MAX_ADVICE));
   sources(plan, out);
   spp_html_close(out);
 }

@@ -72,6 +72,9 @@ static void run_row(struct spp_jo *jo, const struct spp_run_score *r) {
   else
     spp_jo_null(jo, "fits");
   number_or_null(jo, "fit_probability", r->fit_probability, scored);
+  number_or_null(jo, "memory_sigma", r->memory_sigma, scored);
+  number_or_null(jo, "time_sigma", r->time_sigma, scored);
+  number_or_null(jo, "waits_share", r->waits_share, scored);
   if (r->predicted_max_seq > 0)
     spp_jo_i64(jo, "max_seq_tokens", r->predicted_max_seq);
   else

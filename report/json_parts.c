@@ -382,5 +382,5 @@ void spp_jp_warnings(struct spp_jo *jo, const struct spp_report *report) {
 void spp_jp_words(struct spp_jo *jo, const struct spp_report *report, const struct spp_plan *plan) {
   struct spp_advice advice[SPP_MAX_ADVICE];
   advice_list(jo, "warnings", advice, spp_fact_warnings(report, plan, advice, SPP_MAX_ADVICE));
-  advice_list(jo, "assumed", advice, plan ? spp_fact_assumed(report, plan, advice, SPP_MAX_ADVICE) : 0);
+  advice_list(jo, "assumed", advice, plan ? spp_fact_assumed(report, plan, true, advice, SPP_MAX_ADVICE) : 0);
 }

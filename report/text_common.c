@@ -266,7 +266,7 @@ void spp_text_warnings(const struct spp_report *report, const struct spp_plan *p
 void spp_text_assumed(const struct spp_report *report, const struct spp_plan *plan,
                       const struct spp_text_style *style, struct spp_str *out) {
   struct spp_advice advice[SPP_MAX_ADVICE];
-  int count = spp_fact_assumed(report, plan, advice, SPP_MAX_ADVICE);
+  int count = spp_fact_assumed(report, plan, style->verbose, advice, SPP_MAX_ADVICE);
   struct spp_para para;
   if (count == 0) return;
   spp_para_begin(&para, style, "assumed", out);

@@ -123,6 +123,7 @@ JOBS_UNUSED static void jobs_train(struct jobs_fixture *f, const struct spp_arch
 JOBS_UNUSED static void jobs_predict(struct jobs_fixture *f) {
   bool adapters = f->job.method == SPP_METHOD_LORA || f->job.method == SPP_METHOD_QLORA;
   f->job.gpus = spp_layout_world(&f->layout);
+  spp_job_widths(&f->job);
   spp_params_count(f->job.arch, &f->job.params);
   spp_model_sums_count(f->job.arch, adapters ? f->job.lora_targets : 0, &f->job.sums);
   spp_geometry_resolve(&f->job, &f->layout, &f->geometry);

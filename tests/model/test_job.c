@@ -1,3 +1,4 @@
+#include "model/calib.h"
 #include "tests/model/framework_case.h"
 
 static void a_spec_with_nothing_gives_the_fields_defaults(void **state) {
@@ -134,6 +135,31 @@ static void documents_are_packed_in_their_order(void **state) {
   expect_i64(spp_documents_padded(&d, 12), 4 * 24);
 }
 
+/* Terms in squares, of Pythagorean triples: 0.06 and 0.08 are 0.1, 0.05 and 0.12 are 0.13, and 0.13 and 0.84
+ * are 0.85. */
+static void widths_grow_where_too_few_runs_stand_behind_them(void **state) {
+  (void)state;
+  const struct spp_calib calib = {
+      .sigma = 0.12, .spread = {.least_runs = 5, .memory = 0.08, .memory_open = 0.8, .time_open = 0.84}};
+  static const struct {
+    int64_t runs;
+    bool open;
+    double memory, time;
+  } rows[] = {
+      {5, false, 0.06, 0.13}, {5, true, 0.06, 0.13}, {4, false, 0.1, 0.13}, {0, true, 0.8022468, 0.85}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct spp_framework f = {
+        .memory_sigma = 0.06, .time_sigma = 0.05, .memory_runs = rows[i].runs, .time_runs = rows[i].runs};
+    struct spp_job job = {.framework = &f, .calib = &calib, .settings_open = rows[i].open};
+    spp_job_widths(&job);
+    expect_rel(job.memory_sigma, rows[i].memory, 1e-6);
+    expect_rel(job.time_sigma, rows[i].time, 1e-6);
+    job.calib = NULL;
+    spp_job_widths(&job);
+    expect_rel(job.memory_sigma, 0.06, 0);
+  }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, case_setup, case_teardown)
   const struct CMUnitTest tests[] = {
@@ -142,6 +168,7 @@ int main(void) {
       TEST(kernels_and_dtype_follow_the_gpu),
       TEST(what_a_framework_cannot_do_is_refused_with_what_it_can),
       TEST(documents_are_packed_in_their_order),
+      TEST(widths_grow_where_too_few_runs_stand_behind_them),
   };
   return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How residuals of memory fall off beyond their 80 % interval: the degrees of freedom of Student's distribution that fit best.
 
-A development tool: no build, test or program needs it. Residuals are measured / predicted - 1 in units of the framework's
+A development tool: no build, test or program needs it. Residuals are measured / predicted - 1 in units of the run's
 memory_sigma; the distribution's 80 % interval is pinned to 1.2816 of these, so that one number is free. Sources count alike.
 
     spplan accuracy --core --json > core.json; spplan accuracy --corpus configs/corpus/holdout.jsonl --json > holdout.json
@@ -9,18 +9,9 @@ memory_sigma; the distribution's 80 % interval is pinned to 1.2816 of these, so 
 
 More answers of `spplan accuracy --json` may follow. Below it, of the verdicts "fits" that these odds and a normal distribution's put so high: how many failed, and how many would have."""
 
-import glob
 import json
 import math
 import sys
-
-FRAMEWORKS = {f["name"]: f for f in map(lambda path: json.load(open(path)), glob.glob("configs/frameworks/*.json"))}
-
-
-def sigma(name):
-    while "memory_sigma" not in FRAMEWORKS[name]:
-        name = FRAMEWORKS[name]["extends"]
-    return FRAMEWORKS[name]["memory_sigma"]
 
 
 def density(x, nu):
@@ -45,7 +36,7 @@ runs = [run for path in sys.argv[1:] for run in json.load(open(path))["runs"] if
 groups = {}
 for run in runs:
     if run["memory_error"] is not None and run["measured"]["memory_kind"] != "kv_cache":
-        residual = (1 / (1 + run["memory_error"]) - 1) / sigma(run["framework"])
+        residual = (1 / (1 + run["memory_error"]) - 1) / run["predicted"]["memory_sigma"]
         groups.setdefault(run["group"], []).append(residual)
 print(f"{sum(map(len, groups.values()))} residuals of {len(groups)} sources; log likelihood, and by source")
 for nu in (1, 1.5, 2, 3, 4, 6, 12, 1e6):

@@ -218,9 +218,38 @@ static void what_nobody_said_is_listed(void **state) {
   expect_true(!find(advice, count, "global-batch") && !find(advice, count, "dtype"));
 }
 
+static void expect_said(const struct spp_advice *advice, int count, const char *code, const char *words) {
+  const struct spp_advice *said = find(advice, count, code);
+  expect_true(said != NULL);
+  if (said) expect_has(said->text, words);
+}
+
+/* Runs that stand behind a width are the framework file's own; a T4 borrows its rates; a step of PyTorch FSDP
+ * over PCIe waits. */
+static void a_wide_interval_says_what_was_not_measured(void **state) {
+  static const struct setting few = {"llama3.1-8b", "ms-swift", "h100-80gb", 8, 4096, PLAIN, .zero = 3},
+                              none = {"qwen2.5-0.5b", "fsdp2", "t4-16gb", 2, 512, PLAIN, .zero = 3},
+                              many = {"llama3.1-8b", "torchtitan", "h100-80gb", 8, 8192, PLAIN, .zero = 3};
+  struct spp_plan plan;
+  struct spp_advice advice[SPP_MAX_ADVICE];
+  (void)state;
+  plan_of(&few, &plan);
+  int count = spp_advise_intervals(&plan, advice, SPP_MAX_ADVICE);
+  expect_said(advice, count, "interval-framework", "3 measured runs of ");
+  expect_true(!find(advice, count, "interval-gpu"));
+  plan_of(&none, &plan);
+  count = spp_advise_intervals(&plan, advice, SPP_MAX_ADVICE);
+  expect_said(advice, count, "interval-framework", "no measured run of ");
+  expect_said(advice, count, "interval-gpu", "T4");
+  expect_said(advice, count, "interval-waits", " % of a step waits");
+  plan_of(&many, &plan);
+  expect_i64(spp_advise_intervals(&plan, advice, SPP_MAX_ADVICE), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(traps_are_named_with_their_number),
+      cmocka_unit_test(a_wide_interval_says_what_was_not_measured),
       cmocka_unit_test(a_short_plain_job_has_no_warnings),
       cmocka_unit_test(inference_is_not_told_to_overlap_gradients),
       cmocka_unit_test(a_job_that_does_not_fit_is_told_what_would),

@@ -214,6 +214,55 @@ static void hold_outs_are_read_and_mostly_scored(void **state) {
   }
 }
 
+static void expect_runs(const struct spp_scoreboard *board, const struct spp_framework *f) {
+  int memory = 0, time = 0;
+  for (int i = 0; i < board->count; i++) {
+    const struct spp_run_score *r = &board->runs[i];
+    if (r->skip || strcmp(r->run->framework->name, f->name) != 0) continue;
+    memory += !isnan(r->memory_error) && r->run->memory_kind != SPP_MEASURED_KV_CACHE;
+    time += !isnan(r->time_error);
+  }
+  expect_note("%s", f->name);
+  expect_i64(f->memory_runs, memory);
+  expect_i64(f->time_runs, time);
+}
+
+/* memory_runs and time_runs of a framework file are the corpus's core runs, whatever file it extends; those
+ * of the runtime are cases of its own validation. */
+static void framework_files_count_the_runs_behind_their_widths(void **state) {
+  (void)state;
+  const struct spp_framework *all[SPP_MAX_FRAMEWORKS];
+  struct spp_scoreboard board;
+  struct spp_diag diag = {.status = SPP_OK};
+  int count = 0;
+  score(NULL, &board);
+  jobs_need(spp_framework_load_all(JOBS_CONFIG_DIR, false, &jobs_arena, all, &count, &diag), &diag);
+  for (int i = 0; i < count; i++)
+    if (strcmp(all[i]->name, "spplan") != 0) expect_runs(&board, all[i]);
+}
+
+/* 80 % intervals hold 75 to 85 % of what they were set on, and of hold-outs, together, near as much: 65
+ * to 95. */
+static void intervals_hold_what_they_say_in_and_outside_the_corpus(void **state) {
+  (void)state;
+  static const char *const hold_outs[] = {"/corpus/holdout.jsonl", "/corpus/holdout2.jsonl",
+                                          "/corpus/holdout3.jsonl"};
+  struct spp_corpus corpus = {.arena = &jobs_arena};
+  struct spp_scoreboard board;
+  struct spp_diag diag = {.status = SPP_OK};
+  score(NULL, &board);
+  expect_near(board.all.memory.coverage, 0.8, 0.05);
+  expect_near(board.all.time.coverage, 0.8, 0.05);
+  for (size_t f = 0; f < sizeof hold_outs / sizeof hold_outs[0]; f++) {
+    char path[512];
+    snprintf(path, sizeof path, "%s%s", JOBS_CONFIG_DIR, hold_outs[f]);
+    jobs_need(spp_corpus_read(JOBS_CONFIG_DIR, path, &corpus, &diag), &diag);
+  }
+  jobs_need(spp_score_corpus(&corpus, false, NULL, &jobs_arena, &board, &diag), &diag);
+  expect_near(board.all.memory.coverage, 0.8, 0.15);
+  expect_near(board.all.time.coverage, 0.8, 0.15);
+}
+
 /* FSDP1 in the notes of an axolotl recipe; a shared expert's adapters have no setting of their own, experts' do. */
 static void recipes_of_axolotl_are_read_by_their_words(void **state) {
   (void)state;
@@ -342,6 +391,8 @@ int main(void) {
       cmocka_unit_test(the_third_hold_out_is_read_as_its_sources_say),
       cmocka_unit_test(recipes_fill_gaps_and_notes_say_what_runs),
       cmocka_unit_test(hold_outs_are_read_and_mostly_scored),
+      cmocka_unit_test(framework_files_count_the_runs_behind_their_widths),
+      cmocka_unit_test(intervals_hold_what_they_say_in_and_outside_the_corpus),
       cmocka_unit_test(looser_words_of_a_record_become_what_its_framework_does),
       cmocka_unit_test(memory_grows_with_the_tokens_of_a_rank_as_measured),
       cmocka_unit_test(equal_tokens_a_rank_take_equal_memory_at_any_degree),

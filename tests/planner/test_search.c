@@ -81,7 +81,7 @@ static void likelihood_falls_as_bytes_grow(void **state) {
   expect_status(spp_search(&options, &result, &diag), SPP_OK, &diag);
   const struct spp_job *job = &result.plans[0].job;
   double capacity = (double)job->gpu->capacity_bytes,
-         bytes = capacity / (1 + 0.72087275561 * job->framework->memory_sigma);
+         bytes = capacity / (1 + 0.72087275561 * job->memory_sigma);
   expect_rel(spp_memory_fit_probability(job, (int64_t)bytes, 0), 0.8, 1e-6);
   expect_rel(spp_memory_fit_probability(job, (int64_t)capacity, 0), 0.5, 1e-6);
   for (int64_t gib = 1; gib < 200; gib++)
