@@ -258,12 +258,11 @@ static void add_fp32_adapters(const struct spp_timing_context *c, double width, 
   t->backward.gemm_s += 2 * flops / per_s;
 }
 
-/* Adapters are narrow: their products move bytes, they do not compute. Quantised bases are unpacked for every
- * pass. */
+/* Adapters are narrow: their products move bytes, they do not compute. */
 static void add_adapters(const struct spp_timing_context *c, int kind, struct spp_layer_time *t) {
   const struct spp_weight_sums *s = &c->job->sums.kinds[kind];
   const struct spp_geometry *g = c->g;
-  if (c->job->method != SPP_METHOD_LORA && c->job->method != SPP_METHOD_QLORA) return;
+  if (!spp_job_has_adapters(c->job)) return;
   double width = (double)(s->lora_split / g->tp + s->lora_replicated);
   const struct spp_framework *f = c->job->framework; /* a DeepSpeed engine makes the adapters 16-bit too */
   bool casts =
@@ -276,12 +275,23 @@ static void add_adapters(const struct spp_timing_context *c, int kind, struct sp
   add_op(c, t, &adapter, SPP_MEMORY_EAGER, (double)g->tokens * width, 1);
   bool engine_casts = f->sharding == SPP_SHARDING_DEEPSPEED && c->layout->zero > 0;
   if (f->lora_fp32_adapters && !f->lora_autocast && !engine_casts) add_fp32_adapters(c, width, t);
-  if (!spp_job_quantises(c->job)) return;
-  double packed = (double)(s->quantised / g->tp + s->quantised_expert / (g->ep * g->etp));
-  t->forward.memory_s +=
-      spp_memory_s(&c->rates, SPP_MEMORY_EAGER, unpack_bytes[c->job->quant].forward * packed);
-  t->backward.memory_s +=
-      spp_memory_s(&c->rates, SPP_MEMORY_EAGER, unpack_bytes[c->job->quant].backward * packed);
+}
+
+/* Quantised weights are unpacked for every pass, but by servers, whose products read GPTQ as it is packed
+ * (vllm model_executor/layers/quantization/gptq_marlin.py, recalled). */
+static bool unpacks(const struct spp_job *job) {
+  bool gptq = job->quant == SPP_QUANT_GPTQ4 || job->quant == SPP_QUANT_GPTQ8;
+  bool server = job->mode == SPP_MODE_INFER && job->framework->profiled_sequences > 0;
+  return spp_job_quantises(job) && !(server && gptq);
+}
+
+static void add_unpacking(const struct spp_timing_context *c, int kind, struct spp_layer_time *t) {
+  const struct spp_weight_sums *s = &c->job->sums.kinds[kind];
+  if (!unpacks(c->job)) return;
+  double packed = (double)(s->quantised / c->g->tp + s->quantised_expert / (c->g->ep * c->g->etp));
+  double forward = unpack_bytes[c->job->quant].forward, backward = unpack_bytes[c->job->quant].backward;
+  t->forward.memory_s += spp_memory_s(&c->rates, SPP_MEMORY_EAGER, forward * packed);
+  t->backward.memory_s += spp_memory_s(&c->rates, SPP_MEMORY_EAGER, backward * packed);
   if (spp_job_hidden_fp32(c->job)) add_packed_casts(c, &c->job->arch->kinds[kind], t);
 }
 
@@ -385,7 +395,7 @@ static void add_gradient_host(const struct spp_timing_context *c, const struct s
 static void add_unpacking_host(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
                                const struct spp_weight_sums *s, struct spp_layer_time *t) {
   double modules = (double)s->quantised_modules, launch_s = launch_host_s(c->job->framework);
-  if (!spp_job_quantises(c->job)) return;
+  if (!unpacks(c->job)) return;
   double experts = loops(c, kind) ? (double)c->job->arch->experts : 1;
   modules += (double)s->quantised_expert_modules * experts;
   double forward = unpack_launches[c->job->quant].forward, backward = unpack_launches[c->job->quant].backward;
@@ -419,6 +429,7 @@ void spp_layer_time_count(const struct spp_timing_context *c, int kind_index, st
   add_weights(c, kind, t);
   add_memory_kernels(c, kind, t);
   add_adapters(c, kind_index, t);
+  add_unpacking(c, kind_index, t);
   add_weight_casts(c, kind_index, t);
   spp_attention_time_count(c, kind, &t->forward.attention_s, &t->backward.attention_s);
   const struct spp_weight_sums *sums = &c->job->sums.kinds[kind_index];

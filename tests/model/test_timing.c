@@ -554,6 +554,33 @@ static void hooks_of_sharded_states_cost_the_host_their_launches(void **state) {
   }
 }
 
+/* 32 layers of 218,103,808 weights, 4 bits read and 16 written before each product; vLLM's GPTQ products read
+ * the packed weights. */
+static void weights_that_are_served_packed_are_unpacked_where_the_code_does(void **state) {
+  static const struct {
+    const char *framework;
+    enum spp_quant quant;
+    double bytes;
+  } rows[] = {
+      {"hf-generate", SPP_QUANT_NF4, 2.5}, {"vllm", SPP_QUANT_NF4, 2.5}, {"vllm", SPP_QUANT_GPTQ4, 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct bench b;
+    bench_open(&b, rows[i].framework, 1, 512, 1);
+    bench_model(&b, "llama3.1-8b");
+    b.framework.host_s_per_layer = b.framework.host_s_per_step = 0;
+    b.job.quant = rows[i].quant;
+    struct spp_request request = request_of(1, 1, 1, 1);
+    struct spp_layout layout = layout_of(&b, &request);
+    double plain = run(&b, &layout).time.compute_s;
+    b.job.serves_quantised = true;
+    double bandwidth = b.gpu.memory_bytes_per_s * b.calib.memory_share[SPP_MEMORY_EAGER];
+    expect_note("%s, row %d", rows[i].framework, (int)i);
+    expect_near(run(&b, &layout).time.compute_s - plain, 32 * 218103808.0 * rows[i].bytes / bandwidth, 1e-9);
+    bench_close(&b);
+  }
+}
+
 /* Each of 32 layers gathers 14 matrices of adapters more, one by one: 8 x 4,096 elements of 16 bit, 7/8 of them from
  * other ranks. */
 static void adapters_that_are_units_are_gathered_one_by_one(void **state) {
@@ -683,6 +710,7 @@ int main(void) {
       cmocka_unit_test(adapters_and_packed_weights_cost_the_host_by_the_module),
       cmocka_unit_test(hooks_of_sharded_states_cost_the_host_their_launches),
       cmocka_unit_test(adapters_that_are_units_are_gathered_one_by_one),
+      cmocka_unit_test(weights_that_are_served_packed_are_unpacked_where_the_code_does),
       cmocka_unit_test(a_loop_over_experts_makes_the_device_wait),
       cmocka_unit_test(fp8_casts_the_rows_of_experts),
       cmocka_unit_test(biases_of_experts_are_added_apart),
