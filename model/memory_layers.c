@@ -179,6 +179,7 @@ static void add_kept(const struct spp_memory_stage *s, enum spp_layer_class clas
   const struct spp_kept_list *list = &s->view->kept[class];
   int64_t held[SPP_MOMENT_COUNT] = {0};
   const unsigned *made = s->view->job->framework->sharding == SPP_SHARDING_UNITS ? remade : rerunning;
+  const bool graphs = s->view->job->graphs != 0;
   if (layers[SPP_WAIT_FORWARD] <= 0 && layers[SPP_WAIT_LOSS] <= 0) return;
   const struct waiting beside = waiting(layers, running_here);
   unsigned without[2];
@@ -198,9 +199,9 @@ static void add_kept(const struct spp_memory_stage *s, enum spp_layer_class clas
     if (!again && meets_its_gradient(s, k)) live |= NORM;
     if (without[0] | without[1]) live &= ~kept_otherwise(k, without);
     if (here) add_item(sum, k, live, 1);
-    if (graphed(s->view->job, class, k)) hold(k, layers, again, here, live, held);
+    if (graphs && graphed(s->view->job, class, k)) hold(k, layers, again, here, live, held);
   }
-  if (s->view->job->graphs) add_held(held, sum);
+  if (graphs) add_held(held, sum);
 }
 
 static void add_checkpoints(const struct spp_memory_stage *s, const int64_t inputs[SPP_WAIT_COUNT],
