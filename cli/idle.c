@@ -208,7 +208,8 @@ int spp_idle_options(const struct spp_cli *cli, const struct spp_job *job, const
   for (size_t i = 0; i < sizeof by_args / sizeof by_args[0]; i++)
     if (given(cli, by_args[i].option) && !by_args[i].used(&cli->args))
       add(&list, by_args[i].option, by_args[i].needs);
-  if (layout && given(cli, "sp-kind") && cli->args.request.sp_kind != SPP_SP_NONE && !splits_sequences(layout))
+  if (layout && given(cli, "sp-kind") && cli->args.request.sp_kind != SPP_SP_NONE &&
+      !splits_sequences(layout))
     add(&list, "sp-kind", "no sequence is split: --sp, --ulysses or --ring say over how many GPUs");
   for (size_t i = 0; layout && i < sizeof by_layout / sizeof by_layout[0]; i++)
     if (given(cli, by_layout[i].option) && !by_layout[i].used(layout))

@@ -431,7 +431,8 @@ static const char meeting_place[] = "master_addr master_port main_process_ip mai
 static void leftover(struct spp_reading *r, const struct spp_entry *e, const struct names *modelled,
                      const struct names *all) {
   const char *why = note_about(r->format, e->name);
-  if (listed(modelled, e->name) && !spp_names_have(meeting_place, e->name) && !spp_value_is_false(e->value) && !has_value(modelled, e))
+  if (listed(modelled, e->name) && !spp_names_have(meeting_place, e->name) && !spp_value_is_false(e->value) &&
+      !has_value(modelled, e))
     spp_reading_say(r, SPP_IMPORT_VALUE, e, NULL, "%s %s: not a value that the prediction knows", e->typed,
                     e->value ? e->value : "");
   else if (why && !spp_value_is_false(e->value))

@@ -409,8 +409,7 @@ static void settle_mini_batch(struct spp_reading *r) {
   char text[32];
   if (!prompts) return;
   spp_reading_bind(r, "prompts", prompts, entry);
-  int64_t batch =
-      spp_sat_mul(spp_reading_number(r, "prompts", 1), spp_reading_number(r, "completions", 1));
+  int64_t batch = spp_sat_mul(spp_reading_number(r, "prompts", 1), spp_reading_number(r, "completions", 1));
   spp_reading_unbind(r, "prompts");
   spp_reading_unbind(r, "global_batch");
   snprintf(text, sizeof text, "%" PRId64, batch);

@@ -11,7 +11,8 @@ struct spp_attention_rate {
 };
 struct spp_kernel_rates {
   double gemm_t0_s, gemm_s_per_flop, gemm_s_per_byte, m_half, n_half, k_half;
-  double wide_s_per_flop; /* as gemm_s_per_flop, of products that stay in 16 bit whatever the job's dtype, or in fp32 */
+  double wide_s_per_flop; /* as gemm_s_per_flop, of products that stay in 16 bit whatever the job's dtype, or
+                             in fp32 */
   double gemm_element_bytes; /* of one operand element as stored */
   double dgrad_ratio, wgrad_ratio, grouped_ratio, grouped_dgrad_ratio, grouped_wgrad_ratio;
   struct spp_attention_rate forward, backward; /* the job's attention kernel and head width */

@@ -202,7 +202,8 @@ static void SPP_PRINTF(4, 5) put(char *buf, size_t size, size_t *used, const cha
   if (*used >= size) *used = size - 1;
 }
 
-static void describe_sp(const struct spp_job *job, const struct spp_layout *l, char *buf, size_t size, size_t *used) {
+static void describe_sp(const struct spp_job *job, const struct spp_layout *l, char *buf, size_t size,
+                        size_t *used) {
   int64_t sp = spp_layout_sp(l);
   if (sp <= 1) return;
   put(buf, size, used, " · SP %" PRId64 " (", sp);
@@ -243,7 +244,8 @@ static void describe_recompute(const struct spp_job *job, const struct spp_layou
   put(buf, size, used, " · %s recompute",
       l->recompute == SPP_RECOMPUTE_NONE ? "no" : spp_recompute_name(l->recompute));
   if (l->recompute == SPP_RECOMPUTE_FULL && l->recompute_layers != SPP_UNSET)
-    put(buf, size, used, " of %" PRId64 " layer%s a stage", l->recompute_layers, l->recompute_layers == 1 ? "" : "s");
+    put(buf, size, used, " of %" PRId64 " layer%s a stage", l->recompute_layers,
+        l->recompute_layers == 1 ? "" : "s");
   if (l->recompute != SPP_RECOMPUTE_SELECTIVE || l->recompute_modules == job->framework->selective_modules)
     return;
   const char *before = " (";

@@ -85,11 +85,13 @@ static enum spp_status parse_flag(const struct spp_value_type *type, const char 
   return spp_diag_set(diag, SPP_ERR_USAGE, where, "use 1 or 0", "'%.60s' is neither true nor false", text);
 }
 
-static enum spp_status parse_size(const char *text, const char *where, int64_t *field, struct spp_diag *diag) {
+static enum spp_status parse_size(const char *text, const char *where, int64_t *field,
+                                  struct spp_diag *diag) {
   int64_t bytes;
   enum spp_status status = spp_bytes_parse(text, where, &bytes, diag);
   if (status != SPP_OK) return status;
-  if (bytes == 0) return spp_diag_set(diag, SPP_ERR_USAGE, where, "write a size, such as 70GiB", "a size of 0");
+  if (bytes == 0)
+    return spp_diag_set(diag, SPP_ERR_USAGE, where, "write a size, such as 70GiB", "a size of 0");
   *field = bytes;
   return SPP_OK;
 }

@@ -17,9 +17,9 @@ struct spp_run_score {
   double low_s, high_s, low_bytes, high_bytes; /* 80 % interval, as the measured figure is counted */
   bool memory_in_interval, time_in_interval;
   bool predicted_fits, fit_scored, fit_right;
-  double fit_probability; /* of the GPU's memory */
+  double fit_probability;                       /* of the GPU's memory */
   double memory_sigma, time_sigma, waits_share; /* what the intervals are made of: of the job, of the step */
-  int64_t predicted_max_seq; /* 0 when not asked */
+  int64_t predicted_max_seq;                    /* 0 when not asked */
 };
 
 /* n: runs with a measured figure; scored: of these, predicted. */

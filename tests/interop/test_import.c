@@ -245,7 +245,8 @@ static const struct {
      "--fp8-format hybrid --apply-layernorm-1p --empty-unused-memory-level 1 --rampup-batch-size 32 32 1000",
      "megatron-lm", "grads-dtype=bf16 dtype=fp8"},
     {"f.json",
-     "{\"zero_optimization\":{\"stage\":3,\"stage3_max_live_parameters\":1e9,\"stage3_max_reuse_distance\":1e9,"
+     "{\"zero_optimization\":{\"stage\":3,\"stage3_max_live_parameters\":1e9,\"stage3_max_reuse_distance\":"
+     "1e9,"
      "\"stage3_prefetch_bucket_size\":5e7,\"stage3_param_persistence_threshold\":1e5,"
      "\"stage3_gather_16bit_weights_on_model_save\":true}}",
      "deepspeed", "zero=3"},
@@ -282,7 +283,8 @@ static void an_unknown_flag_names_its_nearest(void **state) {
 }
 
 #define SIZES_OF_7B                                                                                          \
-  "torchrun --nproc_per_node 8 --master_addr localhost --master_port 6000 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "  \
+  "torchrun --nproc_per_node 8 --master_addr localhost --master_port 6000 pretrain_gpt.py --num-layers 32 "  \
+  "--hidden-size 4096 "                                                                                      \
   "--ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 "
 
 static void what_cannot_be_told_is_said(void **state) {

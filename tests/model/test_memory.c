@@ -353,14 +353,16 @@ static void expandable_segments_give_free_pages_back(void **state) {
   jobs_close(&f);
 }
 
-/* What the graphs of a layer's MLP hold: the norm's input 2Th and statistics 4T, its output 2Th, gate and up 4Ti, their
- * product 2Ti, and the output that they write, the next layer's input, 2Th. All layers of the one micro-batch in flight
- * hold it at the step, when nothing else of the pass is left; reserved in segments of 2 MiB. */
+/* What the graphs of a layer's MLP hold: the norm's input 2Th and statistics 4T, its output 2Th, gate and up
+ * 4Ti, their product 2Ti, and the output that they write, the next layer's input, 2Th. All layers of the one
+ * micro-batch in flight hold it at the step, when nothing else of the pass is left; reserved in segments of 2
+ * MiB. */
 static void cuda_graphs_keep_what_they_captured(void **state) {
   (void)state;
   const double tokens = 4096, hidden = 896, width = 4864, layers = 24;
   const double mlp = layers * tokens * (6 * hidden + 6 * width + 4);
-  /* attention: input 2Th and statistics 4T, norm's output 2Th, q, k, v and output 2T(2dq + 2dk), log-sum-exp 4T nq */
+  /* attention: input 2Th and statistics 4T, norm's output 2Th, q, k, v and output 2T(2dq + 2dk), log-sum-exp
+   * 4T nq */
   const double attention = layers * tokens * (4 * hidden + 4 + 4 * 896 + 4 * 128 + 4 * 14);
   struct jobs_fixture f;
   jobs_open(&f);
@@ -463,8 +465,8 @@ static void the_fit_has_a_probability(void **state) {
       f.memory.high_bytes - f.memory.reclaimable_bytes; /* 80 % interval: one in ten lies above */
   jobs_predict(&f);
   expect_near(f.memory.fit_probability, 0.9, 1e-6);
-  /* three such halves of the interval: t = 3 * 1.88562 and 1/2 + t / (2 sqrt(2 + t^2)) = 0.98507, where the normal
-   * distribution would say 0.99994 and published runs failed once in a hundred */
+  /* three such halves of the interval: t = 3 * 1.88562 and 1/2 + t / (2 sqrt(2 + t^2)) = 0.98507, where the
+   * normal distribution would say 0.99994 and published runs failed once in a hundred */
   f.job.max_memory_bytes = device + 3 * (f.memory.high_bytes - f.memory.device_bytes);
   jobs_predict(&f);
   expect_near(f.memory.fit_probability, 0.98507, 1e-5);

@@ -263,12 +263,14 @@ static void intervals_hold_what_they_say_in_and_outside_the_corpus(void **state)
   expect_near(board.all.time.coverage, 0.8, 0.15);
 }
 
-/* FSDP1 in the notes of an axolotl recipe; a shared expert's adapters have no setting of their own, experts' do. */
+/* FSDP1 in the notes of an axolotl recipe; a shared expert's adapters have no setting of their own, experts'
+ * do. */
 static void recipes_of_axolotl_are_read_by_their_words(void **state) {
   (void)state;
   struct spp_corpus corpus = {.arena = &jobs_arena};
   struct spp_diag diag = {.status = SPP_OK};
-  jobs_need(spp_corpus_read(JOBS_CONFIG_DIR, JOBS_CONFIG_DIR "/corpus/holdout2.jsonl", &corpus, &diag), &diag);
+  jobs_need(spp_corpus_read(JOBS_CONFIG_DIR, JOBS_CONFIG_DIR "/corpus/holdout2.jsonl", &corpus, &diag),
+            &diag);
   expect_str(held_out(&corpus, "axs-005")->framework->name, "fsdp-qlora");
   expect_str(held_out(&corpus, "axs-021")->framework->name, "axolotl");
   expect_i64(held_out(&corpus, "axs-001")->spec.lora_targets,
