@@ -14,7 +14,7 @@ static const struct spp_tensor cache_scales = {"scales of the KV cache", SPP_PAR
 static const struct spp_tensor unpacked_keys = {"unpacked keys", SPP_PART_TRANSIENT,
                                                 "less their zero point, and scaled; one layer's"};
 static const struct spp_tensor scores = {"attention scores", SPP_PART_TRANSIENT,
-                                         "16-bit scores and their fp32 softmax, one layer's"};
+                                         "16-bit scores and what their fp32 softmax makes, one layer's"};
 static const struct spp_tensor repeated = {"repeated keys and values", SPP_PART_TRANSIENT,
                                            "to all query heads, one layer's"};
 static const struct spp_tensor hidden = {"hidden states", SPP_PART_TRANSIENT, "one scheduler step"};
@@ -38,9 +38,10 @@ static int64_t on_this_card(const struct spp_job *job, int64_t any, int64_t larg
   return large > 0 && job->gpu->capacity_bytes >= large_card_bytes ? large : any;
 }
 
-/* Tokens of a sequence that the first pass runs; the others are made one by one. */
+/* Tokens of a sequence that the first pass runs; the others are made one by one. A server learns its peak
+ * from sequences of the full length, whatever it is asked later. */
 static int64_t prompt_of(const struct spp_memory_view *v) {
-  int64_t asked = v->job->prompt_tokens;
+  int64_t asked = v->job->framework->profiled_sequences > 0 ? 0 : v->job->prompt_tokens;
   return asked > 0 ? spp_min64(asked, v->g->padded_tokens) : v->g->padded_tokens;
 }
 
@@ -118,9 +119,17 @@ static void add_cache(const struct spp_memory_stage *s, struct spp_memory_sum *s
   }
 }
 
+/* One score of eager attention. torch's softmax in fp32 takes a copy of bf16 scores in fp32 and gives another
+ * matrix; on a GPU it reads fp16 ones as they are, and what it gives is cast beside them
+ * (aten/src/ATen/native/ SoftMax.cpp softmax; counted with the profiler of torch 2.15 on a CPU). */
+static int64_t score_bytes(enum spp_dtype dtype) {
+  if (dtype == SPP_DTYPE_FP32) return 4 + 4;
+  return dtype == SPP_DTYPE_BF16 ? 2 + 4 + 4 : 2 + 4 + 2;
+}
+
 /* What attention makes of one layer's cache, in the first pass over the prompt and for the last token. Eager
  * attention and SDPA repeat K and V to all query heads (transformers models/llama/modeling_llama.py
- * repeat_kv); eager attention makes the scores in 16 bit and their softmax in fp32. */
+ * repeat_kv). */
 static void add_attention(const struct spp_memory_view *v, struct spp_memory_sum *sum) {
   const unsigned first = SPP_LIVE(SPP_MOMENT_FORWARD), last = SPP_LIVE(SPP_MOMENT_STEP);
   const struct spp_framework *f = v->job->framework;
@@ -134,7 +143,7 @@ static void add_attention(const struct spp_memory_view *v, struct spp_memory_sum
   if (f->kv_scale_bytes > 0 && v->job->kv_dtype == SPP_DTYPE_INT8)
     spp_memory_add(sum, &unpacked_keys, last, v->act, spp_sat_mul(v->g->sequences, all), v->g->k_width, 2);
   if (!eager) return;
-  int64_t rows = spp_sat_mul(v->g->sequences, v->g->heads_local), bytes = spp_dtype_bytes(v->act) + 4;
+  int64_t rows = spp_sat_mul(v->g->sequences, v->g->heads_local), bytes = score_bytes(v->act);
   spp_memory_add_bytes(sum, &scores, first,
                        spp_sat_mul(spp_sat_mul(rows, bytes), spp_sat_mul(prompt, prompt)));
   spp_memory_add_bytes(sum, &scores, last, spp_sat_mul(spp_sat_mul(rows, bytes), all));
