@@ -291,8 +291,8 @@ struct spp_framework {
   bool splits_segments;   /* no expandable segments, rows of varying length: inputs land in freed blocks of logits */
   bool logs_no_memory;    /* its log has no memory figure: one that is printed without a name is the driver's */
   bool logs_first_step;   /* its log prints memory once, after the first step */
-  bool loads_packed_whole; /* the same of a packed model, let go of when all of it is sharded */
   bool loads_whole_model; /* each rank reads the whole model before it is sharded (no ZeRO-3 init, no meta device) */
+  bool loads_packed_whole; /* the same of a packed model, let go of when all of it is sharded */
   bool checkpoint_offload_native; /* layer inputs can move to host memory */
 
   /* time */

@@ -149,8 +149,6 @@ static void read_lora(struct spp_json record, struct spp_run *run) {
     run->spec.quant = SPP_QUANT_INT8;
   else if (!strcmp(quant, "nf4"))
     run->spec.quant = SPP_QUANT_NF4; /* beside "nf4-dq": scales in fp32 */
-  else if (spp_text_starts(quant, "int8"))
-    run->spec.quant = SPP_QUANT_INT8;
   bool embeddings = false;
   (void)spp_json_bool_or(spp_json_get(lora, "trains_embeddings"), false, &embeddings, NULL);
   run->spec.train_embeddings = embeddings;
@@ -246,7 +244,7 @@ static enum spp_status read_constants(struct spp_corpus_reader *reader, struct s
   double sustained = spp_record_number(spp_reading_first(reader, "machines", record), NULL, "sustained", 0);
   if (status != SPP_OK || sustained <= 0) return status;
   struct spp_calib *own = spp_arena_alloc(reader->arena, sizeof *own);
-  if (!own) return spp_diag_set(diag, SPP_ERR_INTERNAL, "corpus", NULL, "out of memory");
+  if (!own) return spp_diag_oom(diag);
   *own = *shipped;
   own->sustained = sustained;
   run->spec.calib = own;
