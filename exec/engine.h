@@ -166,11 +166,11 @@ void spp_states_clear_grads(struct spp_engine *e);
  * tied weights on two stages. */
 enum spp_status spp_states_reduce(struct spp_engine *e);
 static inline const void *spp_use_weight(const struct spp_unit_use *u, enum spp_slot slot) {
-  return spp_at_const(spp_slot_is_expert(slot) ? u->experts : u->weights, u->store,
+  return spp_at_const(spp_slot_is_expert((int)slot) ? u->experts : u->weights, u->store,
                       u->unit->held[slot].offset);
 }
 static inline float *spp_use_grad(const struct spp_unit_use *u, enum spp_slot slot) {
-  return (spp_slot_is_expert(slot) ? u->expert_grads : u->grads) + u->unit->held[slot].offset;
+  return (spp_slot_is_expert((int)slot) ? u->expert_grads : u->grads) + u->unit->held[slot].offset;
 }
 static inline bool spp_use_has(const struct spp_unit_use *u, enum spp_slot slot) {
   return u->unit->held[slot].weight != NULL;

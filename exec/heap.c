@@ -28,7 +28,7 @@ static struct spp_heap_block *block_of(void *data) {
 
 static void count_total(struct spp_heap_total *total, int64_t bytes) {
   if (!total) return;
-  int64_t now = (total->bytes += bytes), peak = total->peak_bytes;
+  int64_t now = atomic_fetch_add(&total->bytes, bytes) + bytes, peak = total->peak_bytes;
   while (now > peak && !atomic_compare_exchange_weak(&total->peak_bytes, &peak, now))
     continue;
 }

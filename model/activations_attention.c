@@ -92,7 +92,7 @@ static void keep_score_matrices(const struct spp_layer_view *v) {
     spp_kept_append(v, &probs32, SPP_BLOCK_ATTENTION, SPP_RC_CORE_ATTN, SPP_DTYPE_FP32, rows,
                     g->padded_tokens);
   spp_kept_append(v, &probs, SPP_BLOCK_ATTENTION, SPP_RC_CORE_ATTN, v->act, rows, g->padded_tokens);
-  if (v->job->arch->attention_softcap) /* modeling_gemma2.py: tanh keeps its result */
+  if (v->job->arch->attention_softcap > 0) /* modeling_gemma2.py: tanh keeps its result */
     spp_kept_append(v, &capped, SPP_BLOCK_ATTENTION, SPP_RC_CORE_ATTN, v->act, rows, g->padded_tokens);
 }
 

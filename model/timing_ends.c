@@ -7,32 +7,34 @@ static const struct {
   double forward_bytes, backward_bytes;
   bool recomputed, by_rows; /* one fused kernel, a program a row */
 } loss_paths[SPP_LOSS_PATH_COUNT] = {
-    [SPP_LOSS_HF_FULL] = {16, 24, false},        /* upcast, log-softmax, nll; nll, log-softmax, cast back */
-    [SPP_LOSS_SP_16BIT] = {4, 8, false},         /* the same on 16-bit logits */
-    [SPP_LOSS_SP_CHUNKED] = {4, 8, false},       /* chunks of 16-bit logits, gradient in place */
-    [SPP_LOSS_VOCAB_PARALLEL] = {20, 12, false}, /* fp32 copy, maximum, subtract, exp, sum; scale, cast */
-    [SPP_LOSS_VOCAB_COMPILED] = {22, 18,
+    [SPP_LOSS_HF_FULL] = {16, 24, false, false},  /* upcast, log-softmax, nll; nll, log-softmax, cast back */
+    [SPP_LOSS_SP_16BIT] = {4, 8, false, false},   /* the same on 16-bit logits */
+    [SPP_LOSS_SP_CHUNKED] = {4, 8, false, false}, /* chunks of 16-bit logits, gradient in place */
+    [SPP_LOSS_VOCAB_PARALLEL] = {20, 12, false,
+                                 false}, /* fp32 copy, maximum, subtract, exp, sum; scale, cast */
+    [SPP_LOSS_VOCAB_COMPILED] = {22, 18, false,
                                  false}, /* fp32 copy; exp in place; divide; copy, update; scale, cast */
     [SPP_LOSS_FUSED_LINEAR] = {8, 0, false,
                                true}, /* one fused kernel per chunk; gradients made in the forward */
-    [SPP_LOSS_TILED] = {16, 24, true},
-    [SPP_LOSS_CHUNKED] = {16, 24, true},
+    [SPP_LOSS_TILED] = {16, 24, true, false},
+    [SPP_LOSS_CHUNKED] = {16, 24, true, false},
     [SPP_LOSS_IN_PLACE] = {8, 8, false, true}, /* read for maximum and sum; read and written */
-    [SPP_LOSS_FP32_LOGITS] = {10, 10, false},  /* compiled: one pass each way over 16- and 32-bit logits */
+    [SPP_LOSS_FP32_LOGITS] = {10, 10, false,
+                              false}, /* compiled: one pass each way over 16- and 32-bit logits */
     [SPP_LOSS_CHUNKED_HEAD] = {10, 10, false, true},       /* as fp32-logits, chunk by chunk */
     [SPP_LOSS_CHUNKED_HEAD_EAGER] = {16, 24, false, true}, /* as hf-full, chunk by chunk */
-    [SPP_LOSS_CHUNKS_KEPT] = {16, 24, false},              /* as hf-full, chunk by chunk */
-    [SPP_LOSS_CHUNKS_16BIT] = {10, 10, false},             /* as fp32-logits, chunk by chunk */
-    [SPP_LOSS_XENTROPY] = {4, 4, false},                   /* read for maximum and sum; read and written */
-    [SPP_LOSS_HF_SHIFTED] = {24, 32, false},               /* hf-full and the shifted copy each way */
-    [SPP_LOSS_PAIRS_16BIT] = {6, 12,
+    [SPP_LOSS_CHUNKS_KEPT] = {16, 24, false, false},       /* as hf-full, chunk by chunk */
+    [SPP_LOSS_CHUNKS_16BIT] = {10, 10, false, false},      /* as fp32-logits, chunk by chunk */
+    [SPP_LOSS_XENTROPY] = {4, 4, false, false},            /* read for maximum and sum; read and written */
+    [SPP_LOSS_HF_SHIFTED] = {24, 32, false, false},        /* hf-full and the shifted copy each way */
+    [SPP_LOSS_PAIRS_16BIT] = {6, 12, false,
                               false}, /* log-softmax, mean; its gradient, zeros to gather into, stack */
-    [SPP_LOSS_PAIRS_AUTOCAST] = {30, 46,
+    [SPP_LOSS_PAIRS_AUTOCAST] = {30, 46, false,
                                  false}, /* upcast, exponentials row by row; the same, stack, sum, cast */
-    [SPP_LOSS_PAIRS_FP32] = {14, 42,
-                             false},       /* upcast, log-softmax; zeros, gradient, twice padded, sum, cast */
-    [SPP_LOSS_PARALLEL] = {36, 36, false}, /* upcast, maximum, subtract, exp, sum, subtract; scatter, exp,
-                                              add, multiply, cast */
+    [SPP_LOSS_PAIRS_FP32] = {14, 42, false,
+                             false}, /* upcast, log-softmax; zeros, gradient, twice padded, sum, cast */
+    [SPP_LOSS_PARALLEL] = {36, 36, false, false}, /* upcast, maximum, subtract, exp, sum, subtract; scatter,
+                                              exp, add, multiply, cast */
 };
 /* One metric: fp32 copy of 16-bit logits, log-softmax. */
 enum { METRIC_BYTES = 14 };
