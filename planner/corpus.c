@@ -233,25 +233,6 @@ static void read_batch(struct spp_json recipe, struct spp_json record, struct sp
   if (global < 1) spp_run_fill(run, "global batch not stated: one micro-batch a replica");
 }
 
-/* Constants of the record's machine. A source that publishes a table of its own products is timed at the rate
- * of that table. */
-static enum spp_status read_constants(struct spp_corpus_reader *reader, struct spp_json record,
-                                      struct spp_run *run, struct spp_diag *diag) {
-  const struct spp_calib *shipped = NULL;
-  enum spp_status status =
-      spp_calib_load(reader->config_dir, run->spec.gpu, run->spec.cluster, reader->arena, &shipped, diag);
-  run->spec.calib = shipped;
-  double sustained = spp_record_number(spp_reading_first(reader, "machines", record), NULL, "sustained", 0);
-  if (status != SPP_OK || sustained <= 0) return status;
-  struct spp_calib *own = spp_arena_alloc(reader->arena, sizeof *own);
-  if (!own) return spp_diag_oom(diag);
-  *own = *shipped;
-  own->sustained = sustained;
-  run->spec.calib = own;
-  spp_run_fill(run, "products at the rate of the source's own table (reading rule)");
-  return SPP_OK;
-}
-
 /* A record may say that cards which could have a fabric have none. */
 static void read_pcie(struct spp_cluster *own) {
   if (own->fabric == SPP_FABRIC_PCIE) return;
@@ -294,7 +275,7 @@ static enum spp_status read_hardware(struct spp_corpus_reader *reader, struct sp
   double rate = spp_record_number(network, NULL, "nic_bytes_per_s_per_gpu", 0);
   if (rate > 0) own->nic_bytes_per_s_per_gpu = rate;
   run->spec.cluster = own;
-  return read_constants(reader, record, run, diag);
+  return spp_calib_load(reader->config_dir, run->spec.gpu, own, reader->arena, &run->spec.calib, diag);
 }
 
 static enum spp_status read_framework(struct spp_corpus_reader *reader, struct spp_json record,

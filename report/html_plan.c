@@ -172,7 +172,8 @@ static void alternatives(const struct spp_search_result *search, struct spp_str 
   for (int i = 0; i < search->count; i++) {
     const struct spp_plan *plan = &search->plans[i];
     const struct spp_prediction *p = &plan->prediction;
-    spp_html_cell(&t, i < search->top_count ? "%d" : "", i + 1);
+    snprintf(a, sizeof a, "%d", i + 1);
+    spp_html_cell(&t, "%s", i < search->top_count ? a : "");
     spp_html_cell(&t, "%s", spp_bytes_print(p->memory.device_bytes, a));
     spp_html_cell(&t, "%s", spp_text_rate(p->time.tokens_per_s_per_gpu, b));
     spp_html_cell(&t, "%s", spp_seconds_print(p->time.step_s, c));

@@ -50,8 +50,8 @@ static void draw(const struct spp_scoreboard *board, struct pair (*of)(const str
   snprintf(x, sizeof x, "measured %s", unit);
   snprintf(y, sizeof y, "predicted %s", unit);
   struct spp_svg_chart chart = {.out = out,
-                                .x = {x, low, high, true},
-                                .y = {y, low, high, true},
+                                .x = {.label = x, .low = low, .high = high, .log = true},
+                                .y = {.label = y, .low = low, .high = high, .log = true},
                                 .left = left,
                                 .top = 30,
                                 .width = 300,

@@ -275,7 +275,7 @@ static void joined_gradients_find_no_room_in_smaller_blocks(void **state) {
       "loss=hf-shifted",
       0);
   expect_i64(t->prediction.memory.peak_moment, SPP_MOMENT_STEP);
-  expect_true(t->prediction.memory.reclaimable_bytes > 1.7 * GIB); /* three of them */
+  expect_true((double)t->prediction.memory.reclaimable_bytes > 1.7 * GIB); /* three of them */
   text_job_free(t);
   t = text_job_run(
       "model=qwen-1.8b framework=hf-trainer-2023 gpu=a100-80gb seq=8192 gpus=1 zero=3 global_batch=8 "

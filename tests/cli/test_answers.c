@@ -78,11 +78,13 @@ static void every_json_answer_follows_its_schema(void **state) {
 
 static void an_import_follows_its_schema(void **state) {
   (void)state;
-  run_put("f.sh", "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B --max_length 8192 --max-lenght 1 --learning_rate 1\n");
+  run_put("f.sh", "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B --max_length 8192 --max-lenght 1 "
+                  "--learning_rate 1\n");
   struct run run = answer("import f.sh --json", NULL, 0);
   expect_schema(run.out, "import");
   run_free(&run);
-  run_put("g.sh", "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen2.5-7B --max_length 8192 --tensor_model_parallel_size 2\n");
+  run_put("g.sh", "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen2.5-7B --max_length 8192 "
+                  "--tensor_model_parallel_size 2\n");
   run = answer("diff f.sh g.sh --json", NULL, 0);
   expect_schema(run.out, "diff");
   run_free(&run);
@@ -130,8 +132,8 @@ static void explained_tensors_sum_to_the_device(void **state) {
       "predict " JOB "--json --explain memory",
       "predict " JOB "--json --explain --sp 4 --recompute none",
       "plan " JOB "--json --explain memory",
-      "predict --model llama3.1-8b --seq 32k --gpus 8 --gpu h100-80gb --framework megatron-lm --pp 4 --tp 2 "
-      "--json --explain",
+      ("predict --model llama3.1-8b --seq 32k --gpus 8 --gpu h100-80gb --framework megatron-lm --pp 4 --tp 2 "
+       "--json --explain"),
   };
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
     struct run run = run_line(lines[i], NULL);

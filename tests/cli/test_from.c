@@ -34,8 +34,8 @@ static void expect_same(struct spp_json a, struct spp_json b) {
 static const char *const jobs[] = {
     "--model qwen7b --seq 32k --gpus 8",
     "--model qwen7b --seq 64k --gpus 16 --packing --framework ms-swift",
-    "--model llama-3.1-8b --seq 32k --gpus 8 --method qlora --lora-dropout 0.05 --lora-targets q,v --gpu "
-    "a100-80gb",
+    ("--model llama-3.1-8b --seq 32k --gpus 8 --method qlora --lora-dropout 0.05 --lora-targets q,v --gpu "
+     "a100-80gb"),
     "--model qwen3-30b-a3b --seq 16k --gpus 16 --framework megatron-lm --pp 2",
     "--model qwen7b --seq 32k --gpus 8 --loss chunked --max-memory 60GiB --optimizer adamw-8bit",
     "--model qwen7b --seq 32k --gpus 8 --mode grpo --method lora --completions 4",

@@ -26,8 +26,8 @@ static void keys_change_the_job_and_the_screen_follows(void **state) {
       "key y\nexpect spplan plan --model qwen7b --seq 32k --gpus 8\n",
       "size 40x12\nexpect quit\nsize 20x5\nexpect spplan needs\nsize 1x1\nscreen\n",
       "key ? G\nexpect quit at once\n",
-      "key Down Down Down Down Down Down Down Down Down Down Down Down Right\nexpect  1\nkey y\nexpect "
-      "--ulysses 1\n",
+      ("key Down Down Down Down Down Down Down Down Down Down Down Down Right\nexpect  1\nkey y\nexpect "
+       "--ulysses 1\n"),
   };
   (void)state;
   for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {

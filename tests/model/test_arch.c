@@ -120,7 +120,7 @@ static void traits_of_a_family_are_set(void **state) {
   const struct spp_arch *gpt_oss = load("gpt-oss-20b", &arena);
   expect_true(gpt_oss->attention_sinks && gpt_oss->expert_bias && gpt_oss->router_bias && gpt_oss->o_bias);
   const struct spp_arch *gemma = load("gemma2-9b", &arena);
-  expect_true(gemma->tied && gemma->logit_softcap && gemma->attention_softcap);
+  expect_true(gemma->tied && gemma->logit_softcap > 0 && gemma->attention_softcap > 0);
   expect_i64(gemma->norms_per_layer, 4);
   const struct spp_arch *falcon = load("falcon-7b", &arena);
   expect_true(falcon->parallel_block && falcon->norm == SPP_NORM_LAYER && falcon->mlp == SPP_MLP_PLAIN);

@@ -101,21 +101,6 @@ static void formats_and_dispatchers_are_read_from_the_record(void **state) {
   expect_i64(found, 4);
 }
 
-/* reading.json "machines": the rate of the table that the source published of its own machine. */
-static void a_source_with_a_table_of_its_products_is_timed_by_it(void **state) {
-  struct spp_corpus corpus = {.arena = &jobs_arena};
-  struct spp_diag diag = {.status = SPP_OK};
-  double own = 0, shipped = 0;
-  (void)state;
-  jobs_need(spp_corpus_read(JOBS_CONFIG_DIR, JOBS_CONFIG_DIR "/corpus/public.jsonl", &corpus, &diag), &diag);
-  for (int i = 0; i < corpus.count; i++) {
-    if (!strcmp(corpus.runs[i].id, "simumax-001")) own = corpus.runs[i].spec.calib->sustained;
-    if (!strcmp(corpus.runs[i].id, "titan-037")) shipped = corpus.runs[i].spec.calib->sustained;
-  }
-  expect_rel(own, 0.658, 1e-9);
-  expect_true(shipped > own);
-}
-
 static const struct spp_run *held_out(const struct spp_corpus *corpus, const char *id) {
   for (int i = 0; i < corpus->count; i++)
     if (!strcmp(corpus->runs[i].id, id)) return &corpus->runs[i];
@@ -387,7 +372,6 @@ int main(void) {
       cmocka_unit_test(serving_records_are_scored_by_the_cache_they_have_room_for),
       cmocka_unit_test(units_and_kinds_are_read_from_the_record),
       cmocka_unit_test(formats_and_dispatchers_are_read_from_the_record),
-      cmocka_unit_test(a_source_with_a_table_of_its_products_is_timed_by_it),
       cmocka_unit_test(words_of_a_record_are_read_whole),
       cmocka_unit_test(recipes_of_axolotl_are_read_by_their_words),
       cmocka_unit_test(the_third_hold_out_is_read_as_its_sources_say),
