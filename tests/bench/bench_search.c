@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/paths.h"
+#include "base/units.h"
 #include "model/calib.h"
 #include "planner/search_internal.h"
 #include "tests/bench/bench.h"
@@ -159,6 +160,20 @@ static int runs_of(const char *text, int otherwise) {
   return runs < 1 ? 1 : runs > MAX_RUNS ? MAX_RUNS : runs;
 }
 
+static int64_t tokens_of(const char *text) {
+  struct spp_diag diag;
+  int64_t tokens = 0;
+  check(spp_tokens_parse(text, "SEQ", 1, INT64_C(1) << 40, &tokens, &diag), &diag);
+  return tokens;
+}
+
+static int64_t gpus_of(const char *text) {
+  struct spp_diag diag;
+  int64_t gpus = 0;
+  check(spp_count_parse(text, "GPUS", 1, INT64_C(1) << 30, &gpus, &diag), &diag);
+  return gpus;
+}
+
 int main(int argc, char **argv) {
   struct spp_arena arena;
   struct spp_diag diag;
@@ -166,10 +181,11 @@ int main(int argc, char **argv) {
   check(spp_config_dir(NULL, config_dir, sizeof config_dir, &diag), &diag);
   spp_arena_init(&arena);
   if (argc > 1 && strcmp(argv[1], "scale") == 0)
-    status = print_scale(&arena, argc > 2 ? argv[2] : "llama3.1-405b", argc > 3 ? atoll(argv[3]) : 131072);
-  else if (argc > 4 && strcmp(argv[1], "plan") == 0)
     status =
-        print_plan(&arena, argv[2], atoll(argv[3]), atoll(argv[4]), runs_of(argc > 5 ? argv[5] : NULL, 5));
+        print_scale(&arena, argc > 2 ? argv[2] : "llama3.1-405b", argc > 3 ? tokens_of(argv[3]) : 131072);
+  else if (argc > 4 && strcmp(argv[1], "plan") == 0)
+    status = print_plan(&arena, argv[2], gpus_of(argv[3]), tokens_of(argv[4]),
+                        runs_of(argc > 5 ? argv[5] : NULL, 5));
   else
     status = print_rates(&arena, runs_of(argc > 1 ? argv[1] : NULL, 11));
   spp_arena_free(&arena);
