@@ -152,6 +152,19 @@ struct backward_call {
   struct spp_row_stats lse, delta;
 };
 
+/* Launch<tile of a product, head dim>::run(q, call) of the smallest that holds the call's heads; tensor cores
+ * where every tensor that is read is bf16. */
+template <template <class, int> class Launch, class Call>
+static void launch_for(struct spp_queue *q, const Call &c, bool all_bf16) {
+  int widest = c.p.dim > c.p.v_dim ? c.p.dim : c.p.v_dim;
+  if (widest > 128)
+    Launch<fma_tile, 256>::run(q, c);
+  else if (widest > 64)
+    all_bf16 ? Launch<mma_tile, 128>::run(q, c) : Launch<fma_tile, 128>::run(q, c);
+  else
+    all_bf16 ? Launch<mma_tile, 64>::run(q, c) : Launch<fma_tile, 64>::run(q, c);
+}
+
 /* attention_forward.cu, attention_backward.cu; tensor cores where every tensor that is read is bf16. */
 void spp_cuda_launch_forward(struct spp_queue *q, const struct forward_call &c, bool all_bf16);
 void spp_cuda_launch_backward(struct spp_queue *q, const struct backward_call &c, bool all_bf16);

@@ -168,20 +168,16 @@ static __global__ void __launch_bounds__(P::threads(backward_tiles<P, D>::STAY))
   write_tile<P>(c.dv, dv, one, kv_head, p.v_dim, first, p.kv_tokens);
 }
 
-template <class P, int D> static void launch(struct spp_queue *q, const struct backward_call &c) {
-  typedef backward_tiles<P, D> S;
-  int64_t q_tiles = ((int64_t)c.p.q_tokens + S::STAY - 1) / S::STAY;
-  int64_t kv_tiles = ((int64_t)c.p.kv_tokens + S::STAY - 1) / S::STAY;
-  SPP_LAUNCH(q, (backward_kv<P, D>), (unsigned)(kv_tiles * c.p.kv_heads), P::threads(S::STAY), S::BYTES, c);
-  SPP_LAUNCH(q, (backward_q<P, D>), (unsigned)(q_tiles * c.p.q_heads), P::threads(S::STAY), S::BYTES, c);
-}
+template <class P, int D> struct backward_launch {
+  static void run(struct spp_queue *q, const struct backward_call &c) {
+    typedef backward_tiles<P, D> S;
+    int64_t q_tiles = ((int64_t)c.p.q_tokens + S::STAY - 1) / S::STAY;
+    int64_t kv_tiles = ((int64_t)c.p.kv_tokens + S::STAY - 1) / S::STAY;
+    SPP_LAUNCH(q, (backward_kv<P, D>), (unsigned)(kv_tiles * c.p.kv_heads), P::threads(S::STAY), S::BYTES, c);
+    SPP_LAUNCH(q, (backward_q<P, D>), (unsigned)(q_tiles * c.p.q_heads), P::threads(S::STAY), S::BYTES, c);
+  }
+};
 
 void spp_cuda_launch_backward(struct spp_queue *q, const struct backward_call &c, bool all_bf16) {
-  int widest = c.p.dim > c.p.v_dim ? c.p.dim : c.p.v_dim;
-  if (widest > 128)
-    launch<fma_tile, 256>(q, c);
-  else if (widest > 64)
-    all_bf16 ? launch<mma_tile, 128>(q, c) : launch<fma_tile, 128>(q, c);
-  else
-    all_bf16 ? launch<mma_tile, 64>(q, c) : launch<fma_tile, 64>(q, c);
+  launch_for<backward_launch>(q, c, all_bf16);
 }

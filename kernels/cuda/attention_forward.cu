@@ -78,18 +78,14 @@ static __global__ void __launch_bounds__(P::threads(64)) forward(struct forward_
   write_tile<P>(c.out, out, factor, head, p.v_dim, first, p.q_tokens);
 }
 
-template <class P, int D> static void launch(struct spp_queue *q, const struct forward_call &c) {
-  typedef forward_tiles<P, D> S;
-  int64_t tiles = ((int64_t)c.p.q_tokens + S::Q - 1) / S::Q;
-  SPP_LAUNCH(q, (forward<P, D>), (unsigned)(tiles * c.p.q_heads), P::threads(S::Q), S::BYTES, c);
-}
+template <class P, int D> struct forward_launch {
+  static void run(struct spp_queue *q, const struct forward_call &c) {
+    typedef forward_tiles<P, D> S;
+    int64_t tiles = ((int64_t)c.p.q_tokens + S::Q - 1) / S::Q;
+    SPP_LAUNCH(q, (forward<P, D>), (unsigned)(tiles * c.p.q_heads), P::threads(S::Q), S::BYTES, c);
+  }
+};
 
 void spp_cuda_launch_forward(struct spp_queue *q, const struct forward_call &c, bool all_bf16) {
-  int widest = c.p.dim > c.p.v_dim ? c.p.dim : c.p.v_dim;
-  if (widest > 128)
-    launch<fma_tile, 256>(q, c);
-  else if (widest > 64)
-    all_bf16 ? launch<mma_tile, 128>(q, c) : launch<fma_tile, 128>(q, c);
-  else
-    all_bf16 ? launch<mma_tile, 64>(q, c) : launch<fma_tile, 64>(q, c);
+  launch_for<forward_launch>(q, c, all_bf16);
 }
