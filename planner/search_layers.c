@@ -92,10 +92,10 @@ static int64_t least_layers(struct layers_asked *asked, int64_t high, int64_t un
   return high;
 }
 
-/* The fewest chunks' layers above `low`, which are too few, up to `high`: the bound is close, so with growing
- * steps and then by halving. 0 = none are enough. */
-static int64_t climb(struct layers_asked *asked, int64_t low, int64_t high, int64_t unit) {
-  int64_t step = 1, top = low;
+/* The fewest chunks' layers above `low`, which are too few, up to `high`: with growing steps, and then by
+ * halving. 0 = none are enough. */
+static int64_t climb(struct layers_asked *asked, int64_t low, int64_t high, int64_t step, int64_t unit) {
+  int64_t top = low;
   for (;; step *= 2) {
     top = spp_min64(low + step, high);
     if (enough(asked, top * unit)) break;
@@ -118,7 +118,7 @@ static int64_t fewest_layers(struct spp_cell_work *p, struct layers_asked *asked
                              const struct spp_place *place) {
   const struct spp_walk *walk = &p->walk;
   int64_t most = spp_evaluator_most_layers(p->evaluator, &asked->kept), unit = walk->layout.vpp;
-  int64_t low = 0, high = spp_ceil_div(most, unit) - 1;
+  int64_t low = 0, high = spp_ceil_div(most, unit) - 1, step = high;
   if (most == 0) return spp_fewest_layers(walk->job, &walk->layout, p->hunt->options->min_fit);
   if (high < 1) return 0;
   if (!p->hunt->options->exhaustive) {
@@ -126,8 +126,9 @@ static int64_t fewest_layers(struct spp_cell_work *p, struct layers_asked *asked
     if (low >= high) return 0;
     int64_t bytes = least_with(asked, high * unit).device_bytes;
     if (low > 0 && slow_with(p, place, asked, (low + 1) * unit, bytes)) return 0;
+    step = 1; /* the bound is close */
   }
-  return climb(asked, low, high, unit);
+  return climb(asked, low, high, step, unit);
 }
 
 void spp_cell_evaluate_by_layers(struct spp_cell_work *p, const struct spp_place *place) {
