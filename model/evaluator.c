@@ -18,6 +18,7 @@ void spp_evaluator_free(struct spp_evaluator *e) {
   free(e->geometry_turns);
   free(e->models);
   free(e->loss);
+  free(e->beside);
   free(e->tensors);
   free(e);
 }
@@ -92,19 +93,19 @@ bool spp_evaluator_begin(struct spp_evaluator *e, const struct spp_evaluator_sha
   size_t pipes = (size_t)shape->pipes, passes = (size_t)shape->losses * (size_t)shape->micros;
   size_t slots = pipes * (size_t)shape->recomputes * passes,
          models = (size_t)(shape->recomputes * shape->micros);
-  if (shape->losses > SPP_KEPT_LOSSES) return false;
   if (!make_room((void **)&e->pipes, &e->pipe_room, pipes, sizeof *e->pipes) ||
       !make_room((void **)&e->slots, &e->slot_room, slots, sizeof *e->slots) ||
       !make_room((void **)&e->models, &e->model_room, models, sizeof *e->models) ||
       !make_room((void **)&e->tensors, &e->tensor_room, models, sizeof *e->tensors) ||
       !make_room((void **)&e->loss, &e->loss_room, passes, sizeof *e->loss) ||
+      !make_room((void **)&e->beside, &e->beside_room, 2 * passes, sizeof *e->beside) ||
       !make_room((void **)&e->geometries, &e->geometry_room, passes, sizeof *e->geometries))
     return false;
   unsigned *turns = realloc(e->geometry_turns, (e->geometry_room + 1) * sizeof *turns);
   if (!turns) return false;
   e->geometry_turns = turns;
   memset(e->geometry_turns, 0, passes * sizeof *turns);
-  memset(e->rated, 0, sizeof e->rated);
+  e->rated = false;
   e->shape = *shape;
   for (int i = 0; i < shape->pipes; i++) {
     struct spp_layout own = *layout;

@@ -9,8 +9,7 @@
 enum {
   SPP_KEPT_RUNS = 24,      /* runs of equal stages; a pipeline with more is predicted whole */
   SPP_KEPT_EXCHANGES = 16, /* of sharded states; with more, too */
-  SPP_KEPT_LOSSES = 16,
-  SPP_KEPT_HELD = 4 /* gradients persist or not; the peak is early or late */
+  SPP_KEPT_HELD = 4        /* gradients persist or not; the peak is early or late */
 };
 
 /* Parts are stamped with the number of the last change of what they depend on (a turn); 0 = never made. */
@@ -60,8 +59,8 @@ struct spp_evaluator {
   bool fresh; /* no layout was asked about since spp_evaluator_begin() */
   unsigned layers_turn, sharding_turn, offload_turn;
   int64_t shard_group, expert_shard_group; /* of the sharding */
-  struct spp_kernel_rates rates[SPP_KEPT_LOSSES];
-  bool rated[SPP_KEPT_LOSSES];
+  struct spp_kernel_rates rates;
+  bool rated;
   struct spp_kept_model {
     unsigned turn; /* of the layers */
     struct spp_model_time model;
@@ -72,13 +71,18 @@ struct spp_evaluator {
   } * loss; /* by micro-batch and loss */
   struct spp_kept_tensors {
     unsigned turn; /* of the layers */
-    struct spp_kept_list kept[SPP_LAYER_CLASS_COUNT], saved[SPP_LAYER_CLASS_COUNT];
+    struct spp_memory_lists lists;
     int64_t layer_keeps[SPP_LAYER_CLASS_COUNT]; /* spp_memory_layer_keeps() */
     int64_t whole_keeps[SPP_LAYER_CLASS_COUNT]; /* of a layer that is not recomputed */
     bool transients_known[SPP_LAYER_CLASS_COUNT];
     struct spp_memory_totals transients[SPP_LAYER_CLASS_COUNT];
   } * tensors; /* by recompute and micro-batch */
-  size_t model_room, loss_room, tensor_room;
+  struct spp_kept_beside {
+    unsigned turn; /* of the layers */
+    int tie;       /* spp_memory_tie() */
+    struct spp_memory_totals totals;
+  } * beside; /* spp_memory_add_beside() by micro-batch, loss and whether the stage is the last */
+  size_t model_room, loss_room, tensor_room, beside_room;
   struct spp_kept_comm { /* inside layers, of the layout asked about last: losses share it */
     unsigned turn;       /* of the layers */
     int pipe, recompute, micro;

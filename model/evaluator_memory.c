@@ -56,17 +56,11 @@ static void join_rows(struct spp_kept_list *list) {
   list->count = count;
 }
 
-static void copy_list(const struct spp_kept_list *from, struct spp_kept_list *to) {
-  to->count = from->count;
-  to->bytes = from->bytes;
-  to->fp4_bytes = from->fp4_bytes;
-  memcpy(to->items, from->items, (size_t)from->count * sizeof *to->items);
-}
-
 /* The view of a layout, whose layers are looked at once. */
 struct look {
   struct spp_memory_view view;
   struct spp_kept_tensors *tensors;
+  struct spp_kept_beside *beside; /* of its micro-batch and loss */
   unsigned turn;
   bool layers_known;
 };
@@ -75,26 +69,18 @@ static void know_layers(struct look *look) {
   struct spp_memory_view *v = &look->view;
   struct spp_kept_tensors *tensors = look->tensors;
   if (look->layers_known) return;
-  bool made = tensors->turn != look->turn;
-  if (made) {
-    spp_memory_view_layers(v);
-    memset(tensors->transients_known, 0, sizeof tensors->transients_known);
-  }
-  for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
-    if (made) {
-      join_rows(&v->kept[c]);
-      join_rows(&v->saved[c]);
-    }
-    copy_list(made ? &v->kept[c] : &tensors->kept[c], made ? &tensors->kept[c] : &v->kept[c]);
-    copy_list(made ? &v->saved[c] : &tensors->saved[c], made ? &tensors->saved[c] : &v->saved[c]);
-  }
-  for (int c = 0; made && c < SPP_LAYER_CLASS_COUNT; c++) {
-    tensors->layer_keeps[c] = v->kind[c] ? spp_memory_layer_keeps(v, (enum spp_layer_class)c) : 0;
-    tensors->whole_keeps[c] = v->kind[c] ? spp_kept_without(&v->kept[c], SPP_RC_ALWAYS) : 0;
-  }
-  tensors->turn = look->turn;
-  if (v->job->method == SPP_METHOD_QLORA) spp_memory_view_states(v); /* largest matrix */
   look->layers_known = true;
+  if (v->job->method == SPP_METHOD_QLORA) spp_memory_view_states(v); /* largest matrix */
+  if (tensors->turn == look->turn) return;
+  tensors->turn = look->turn;
+  spp_memory_view_layers(v, &tensors->lists);
+  for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
+    join_rows(&tensors->lists.kept[c]);
+    join_rows(&tensors->lists.saved[c]);
+    tensors->transients_known[c] = false;
+    tensors->layer_keeps[c] = v->kind[c] ? spp_memory_layer_keeps(v, (enum spp_layer_class)c) : 0;
+    tensors->whole_keeps[c] = v->kind[c] ? spp_kept_without(&tensors->lists.kept[c], SPP_RC_ALWAYS) : 0;
+  }
 }
 
 /* Is the peak at the end of backward? With a pipeline gradients persist, so there is one stage. */
@@ -142,39 +128,66 @@ static bool stage_transients(const struct spp_job *job) {
   return job->method == SPP_METHOD_QLORA;
 }
 
-static void fill_running(const struct look *look, const struct spp_memory_stage *s,
-                         const struct spp_memory_sum *base, const struct spp_memory_turn *turn,
-                         struct spp_memory_totals *totals) {
+/* What the running layer of a class needs beside what it keeps. */
+static const struct spp_memory_totals *
+transients_of(const struct look *look, const struct spp_memory_stage *s, const struct spp_memory_turn *turn) {
   struct spp_kept_tensors *tensors = look->tensors;
-  struct spp_memory_sum sum = *base;
-  spp_memory_add_layers(s, turn, &sum);
-  if (stage_transients(s->view->job)) spp_memory_add_transients(s, turn, &sum);
+  struct spp_memory_totals *totals = &tensors->transients[turn->class];
+  struct spp_memory_sum sum;
+  if (tensors->transients_known[turn->class]) return totals;
+  memset(&sum, 0, sizeof sum);
+  spp_memory_add_transients(s, turn, &sum);
   spp_memory_totals_of(&sum, totals);
-  if (stage_transients(s->view->job)) return;
-  if (!tensors->transients_known[turn->class]) {
-    memset(&sum, 0, sizeof sum);
-    spp_memory_add_transients(s, turn, &sum);
-    spp_memory_totals_of(&sum, &tensors->transients[turn->class]);
-    tensors->transients_known[turn->class] = true;
-  }
-  add_totals(totals, &tensors->transients[turn->class], totals);
+  tensors->transients_known[turn->class] = true;
+  return totals;
+}
+
+/* What is beside the layers. */
+static const struct spp_memory_totals *beside_of(const struct look *look, const struct spp_memory_stage *s) {
+  struct spp_kept_beside *beside = &look->beside[s->stage->last];
+  int tie = spp_memory_tie(look->view.job, look->view.layout);
+  struct spp_memory_sum sum;
+  if (beside->turn == look->turn && beside->tie == tie) return &beside->totals;
+  memset(&sum, 0, sizeof sum);
+  spp_memory_add_beside(s, &sum);
+  spp_memory_totals_of(&sum, &beside->totals);
+  beside->turn = look->turn;
+  beside->tie = tie;
+  return &beside->totals;
+}
+
+static void fill_running(const struct look *look, const struct spp_memory_stage *s,
+                         const struct spp_memory_turn *turn, struct spp_memory_totals *totals) {
+  bool apart = !stage_transients(s->view->job);
+  struct spp_memory_sum sum;
+  memset(&sum, 0, sizeof sum);
+  spp_memory_add_vision(s, &sum);
+  spp_memory_add_layers(s, turn, &sum);
+  if (!apart) spp_memory_add_transients(s, turn, &sum);
+  spp_memory_totals_of(&sum, totals);
+  add_totals(totals, beside_of(look, s), totals);
+  if (apart) add_totals(totals, transients_of(look, s, turn), totals);
+}
+
+static void fill_inference(const struct spp_memory_stage *s, struct spp_memory_totals *totals) {
+  struct spp_memory_sum sum;
+  memset(&sum, 0, sizeof sum);
+  spp_memory_add_pass(s, &sum);
+  spp_memory_totals_of(&sum, totals);
 }
 
 /* One for each sort of layers: of frameworks that are kept (spp_evaluator_begin), a class is one. */
 static void fill_turns(const struct look *look, const struct spp_memory_stage *s,
                        struct spp_memory_totals *totals) {
   struct spp_memory_turn turns[SPP_TURNS_MAX];
-  struct spp_memory_sum base;
   int count = spp_memory_turns(s, turns);
-  memset(&base, 0, sizeof base);
-  spp_memory_add_pass(s, &base);
   for (int i = 0; i < SPP_LAYER_CLASS_COUNT; i++) {
-    totals[i].outside = -1; /* no such layer here */
-    if (i >= count) continue;
-    if (look->view.trains)
-      fill_running(look, s, &base, &turns[i], &totals[i]);
+    if (i >= count)
+      totals[i].outside = -1; /* no such layer here */
+    else if (look->view.trains)
+      fill_running(look, s, &turns[i], &totals[i]);
     else
-      spp_memory_totals_of(&base, &totals[i]);
+      fill_inference(s, &totals[i]);
   }
 }
 
@@ -230,8 +243,10 @@ static void begin_look(struct spp_evaluator *e, const struct spp_job *job, const
   look->layers_known = false;
   spp_evaluator_keep(e, layout, place);
   look->tensors = &e->tensors[place->recompute * e->shape.micros + place->micro];
+  look->beside = &e->beside[2 * (place->micro * e->shape.losses + place->loss)];
   look->turn = e->layers_turn;
   spp_memory_view_begin(job, layout, g, &look->view);
+  look->view.lists = &look->tensors->lists;
 }
 
 /* What the layers of a stage keep of the micro-batches in flight: alive when the last forward is done. Of a

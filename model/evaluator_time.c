@@ -2,14 +2,10 @@
 #include "model/loss.h"
 
 static struct spp_timing_context context_of(struct spp_evaluator *e, const struct spp_job *job,
-                                            const struct spp_layout *layout, const struct spp_geometry *g,
-                                            int loss) {
-  if (!e->rated[loss]) {
-    struct spp_timing_context made = spp_timing_context_make(job, layout, g);
-    e->rates[loss] = made.rates;
-    e->rated[loss] = true;
-  }
-  return spp_timing_context_with(job, layout, g, &e->rates[loss]);
+                                            const struct spp_layout *layout, const struct spp_geometry *g) {
+  if (!e->rated) spp_timing_rates(job, &e->rates);
+  e->rated = true;
+  return spp_timing_context_make(job, layout, g, &e->rates);
 }
 
 /* Layers by recompute and micro-batch, the loss by itself. */
@@ -140,7 +136,7 @@ void spp_evaluator_time(struct spp_evaluator *e, const struct spp_job *job, cons
   struct spp_time time;
   spp_evaluator_turn(e, job, layout);
   const struct spp_geometry *g = spp_evaluator_geometry(e, job, layout, place);
-  struct spp_timing_context c = context_of(e, job, layout, g, place->loss);
+  struct spp_timing_context c = context_of(e, job, layout, g);
   if (pipe->whole || !list_exchanges(e, &c, pipe)) {
     predict_whole(job, layout, g, &time);
   } else {
@@ -164,6 +160,6 @@ double spp_evaluator_least_s(struct spp_evaluator *e, const struct spp_job *job,
   spp_evaluator_turn(e, job, layout);
   if (e->pipes[place->pipe].whole) return 0;
   const struct spp_geometry *g = spp_evaluator_geometry(e, job, layout, place);
-  struct spp_timing_context c = context_of(e, job, layout, g, place->loss);
+  struct spp_timing_context c = context_of(e, job, layout, g);
   return layers_of(e, &c, place)->least_s * rounding;
 }

@@ -17,16 +17,18 @@ static const struct spp_layer_kind *kind_of_class(const struct spp_arch *arch, e
   return NULL;
 }
 
-void spp_memory_view_layers(struct spp_memory_view *v) {
+void spp_memory_view_layers(struct spp_memory_view *v, struct spp_memory_lists *lists) {
   bool op_level = v->layout->recompute == SPP_RECOMPUTE_SELECTIVE && v->job->framework->selective_is_op_level;
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     const struct spp_layer_kind *kind = v->kind[c];
-    v->kept[c].count = v->saved[c].count = 0;
-    v->kept[c].bytes = v->saved[c].bytes = v->kept[c].fp4_bytes = v->saved[c].fp4_bytes = 0;
+    struct spp_kept_list *kept = &lists->kept[c], *saved = &lists->saved[c];
+    kept->count = saved->count = 0;
+    kept->bytes = saved->bytes = kept->fp4_bytes = saved->fp4_bytes = 0;
     if (!kind || !v->trains) continue;
-    spp_kept_layer(v->job, v->layout, v->g, kind, &v->kept[c]);
-    if (op_level) spp_kept_op_level(v->job, v->layout, v->g, kind, &v->saved[c]);
+    spp_kept_layer(v->job, v->layout, v->g, kind, kept);
+    if (op_level) spp_kept_op_level(v->job, v->layout, v->g, kind, saved);
   }
+  v->lists = lists;
 }
 
 /* Megatron and ZeRO-3 own a gradient buffer for the whole run; elsewhere gradients are freed after the step,
@@ -63,9 +65,10 @@ void spp_memory_view_states(struct spp_memory_view *v) {
 }
 
 static void view_fill(const struct spp_job *job, const struct spp_layout *layout,
-                      const struct spp_geometry *g, struct spp_memory_view *v) {
+                      const struct spp_geometry *g, struct spp_memory_lists *lists,
+                      struct spp_memory_view *v) {
   spp_memory_view_begin(job, layout, g, v);
-  spp_memory_view_layers(v);
+  spp_memory_view_layers(v, lists);
   spp_memory_view_states(v);
 }
 
@@ -146,14 +149,17 @@ void spp_memory_add_held(const struct spp_memory_stage *s, struct spp_memory_sum
   if (s->view->trains) spp_memory_add_fused_grads(s, sum);
 }
 
-void spp_memory_add_pass(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
-  spp_memory_add_vision(s, sum);
-  if (!s->view->trains) {
-    spp_memory_add_inference(s, sum);
-    return;
-  }
+void spp_memory_add_beside(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
   spp_memory_add_outer(s, sum);
   spp_memory_add_user_buffers(s->view, sum);
+}
+
+void spp_memory_add_pass(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+  spp_memory_add_vision(s, sum);
+  if (s->view->trains)
+    spp_memory_add_beside(s, sum);
+  else
+    spp_memory_add_inference(s, sum);
 }
 
 void spp_memory_add_running(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
@@ -303,7 +309,7 @@ static void report_resident(const struct candidate *best, struct spp_memory *m) 
 static void report_layers(const struct spp_memory_view *v, struct spp_memory *m) {
   for (int k = 0; v->trains && k < v->job->arch->kind_count; k++) {
     enum spp_layer_class class = v->job->arch->kinds[k].moe ? SPP_LAYER_MOE : SPP_LAYER_DENSE;
-    m->kept_bytes[k] = v->kept[class].bytes;
+    m->kept_bytes[k] = v->lists->kept[class].bytes;
     m->checkpoint_bytes[k] = spp_memory_layer_keeps(v, class);
   }
 }
@@ -342,9 +348,10 @@ void spp_memory_report_host(const struct spp_memory_view *v, struct spp_memory *
 void spp_memory_predict(const struct spp_job *job, const struct spp_layout *layout,
                         const struct spp_geometry *geometry, struct spp_ledger *ledger,
                         struct spp_memory *memory) {
+  struct spp_memory_lists lists;
   struct spp_memory_view view;
   struct candidate best;
-  view_fill(job, layout, geometry, &view);
+  view_fill(job, layout, geometry, &lists, &view);
   evaluate_all(&view, &best);
   memset(memory, 0, sizeof *memory);
   memory->worst_stage = best.stage;

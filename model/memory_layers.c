@@ -176,7 +176,7 @@ static void add_held(const int64_t held[SPP_MOMENT_COUNT], struct spp_memory_sum
 static void add_kept(const struct spp_memory_stage *s, enum spp_layer_class class,
                      const int64_t layers[SPP_WAIT_COUNT], unsigned dropped, bool running_here,
                      struct spp_memory_sum *sum) {
-  const struct spp_kept_list *list = &s->view->kept[class];
+  const struct spp_kept_list *list = &s->view->lists->kept[class];
   int64_t held[SPP_MOMENT_COUNT] = {0};
   const unsigned *made = s->view->job->framework->sharding == SPP_SHARDING_UNITS ? remade : rerunning;
   const bool graphs = s->view->job->graphs != 0;
@@ -248,7 +248,8 @@ static void add_full(const struct spp_memory_stage *s, const struct spp_memory_t
   add_kept(s, class, t->kept[class], 0, active && !t->again, sum);
   add_checkpoints(s, t->inputs[class], sum);
   if (!active || !t->again) return;
-  add_rerun(s, &v->kept[class], spp_min64(s->recomputed[class], spp_memory_recompute_unit(v->layout)), sum);
+  add_rerun(s, &v->lists->kept[class], spp_min64(s->recomputed[class], spp_memory_recompute_unit(v->layout)),
+            sum);
   add_unit_ends(s, sum);
 }
 
@@ -258,12 +259,12 @@ static void add_op_level(const struct spp_memory_stage *s, enum spp_layer_class 
   const struct spp_memory_view *v = s->view;
   const struct waiting every = waiting(layers, false);
   if (s->layers[class] <= 0) return;
-  for (int i = 0; i < v->saved[class].count; i++) {
-    const struct spp_kept *k = &v->saved[class].items[i];
+  for (int i = 0; i < v->lists->saved[class].count; i++) {
+    const struct spp_kept *k = &v->lists->saved[class].items[i];
     struct waiting part = k->in == SPP_KEPT_IN_ALL ? every : waiting_with(s, k, layers, false);
     add_waiting(sum, k, &part);
   }
-  if (active) add_rerun(s, &v->kept[class], 1, sum);
+  if (active) add_rerun(s, &v->lists->kept[class], 1, sum);
 }
 
 void spp_memory_add_layers(const struct spp_memory_stage *s, const struct spp_memory_turn *t,
@@ -289,12 +290,12 @@ int64_t spp_memory_input_bytes(const struct spp_memory_view *v) {
 }
 
 int64_t spp_memory_layer_keeps(const struct spp_memory_view *v, enum spp_layer_class class) {
-  const struct spp_kept_list *list = &v->kept[class];
+  const struct spp_kept_list *list = &v->lists->kept[class];
   if (v->layout->recompute == SPP_RECOMPUTE_NONE) return spp_kept_without(list, SPP_RC_ALWAYS);
   if (v->layout->recompute == SPP_RECOMPUTE_FULL)
     return spp_ceil_div(spp_memory_input_bytes(v), spp_memory_recompute_unit(v->layout));
   if (v->job->framework->selective_is_op_level)
-    return spp_min64(v->saved[class].bytes, v->saved[class].fp4_bytes);
+    return spp_min64(v->lists->saved[class].bytes, v->lists->saved[class].fp4_bytes);
   return spp_kept_without(list, v->layout->recompute_modules | SPP_RC_ALWAYS);
 }
 
@@ -304,7 +305,8 @@ int64_t spp_memory_stage_keeps(const struct spp_memory_stage *s) {
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     enum spp_layer_class class = (enum spp_layer_class)c;
     bool full = v->layout->recompute == SPP_RECOMPUTE_FULL;
-    int64_t each = full ? spp_kept_without(&v->kept[class], SPP_RC_ALWAYS) : spp_memory_layer_keeps(v, class);
+    int64_t each =
+        full ? spp_kept_without(&v->lists->kept[class], SPP_RC_ALWAYS) : spp_memory_layer_keeps(v, class);
     int64_t inputs = spp_ceil_div(s->recomputed[c], spp_memory_recompute_unit(v->layout));
     if (spp_offload_activations(v->layout->offload)) inputs = spp_min64(inputs, OFFLOADED_IN_FLIGHT);
     bytes = spp_sat_add(bytes, spp_sat_mul(s->layers[c] - s->recomputed[c], each));
@@ -323,7 +325,7 @@ int64_t spp_memory_running_keeps(const struct spp_memory_stage *s) {
     else if (s->layers[c] > 0 && v->layout->recompute != SPP_RECOMPUTE_FULL)
       most = spp_max64(most, spp_memory_layer_keeps(v, (enum spp_layer_class)c));
     else if (s->layers[c] > 0)
-      most = spp_max64(most, spp_kept_without(&v->kept[c], SPP_RC_ALWAYS));
+      most = spp_max64(most, spp_kept_without(&v->lists->kept[c], SPP_RC_ALWAYS));
   }
   return inputs > 0 ? inputs : most;
 }

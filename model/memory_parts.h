@@ -10,6 +10,12 @@
 /* Layers that keep the same tensors; windows change what attention sees, not what is kept. */
 enum spp_layer_class { SPP_LAYER_DENSE, SPP_LAYER_MOE, SPP_LAYER_CLASS_COUNT };
 
+/* What one layer of a class keeps. */
+struct spp_memory_lists {
+  struct spp_kept_list kept[SPP_LAYER_CLASS_COUNT];  /* nothing recomputed */
+  struct spp_kept_list saved[SPP_LAYER_CLASS_COUNT]; /* under op-level recompute */
+};
+
 /* Everything the parts read, worked out once per prediction. */
 struct spp_memory_view {
   const struct spp_job *job;
@@ -21,8 +27,7 @@ struct spp_memory_view {
   bool
       grads_persist; /* gradients outlive the step or grow over micro-batches: there when the loss is taken */
   struct spp_states regime;
-  struct spp_kept_list kept[SPP_LAYER_CLASS_COUNT];  /* one layer, nothing recomputed */
-  struct spp_kept_list saved[SPP_LAYER_CLASS_COUNT]; /* one layer under op-level recompute */
+  const struct spp_memory_lists *lists;
   struct spp_state_counts kinds[SPP_MAX_LAYER_KINDS], embedding, position, head, other, vision;
 };
 
@@ -42,8 +47,8 @@ struct spp_memory_stage {
 enum spp_wait { SPP_WAIT_FORWARD, SPP_WAIT_BACKWARD, SPP_WAIT_LOSS, SPP_WAIT_END, SPP_WAIT_COUNT };
 
 /* Layers of a sort at work, where most others wait: a candidate for the peak. Counted are layers, of all
- * micro-batches in flight, that hold what they keep, and inputs of recomputed ones; the running layer is among
- * them, with what it keeps or, when it is run again, with its input. */
+ * micro-batches in flight, that hold what they keep, and inputs of recomputed ones; the running layer is
+ * among them, with what it keeps or, when it is run again, with its input. */
 struct spp_memory_turn {
   enum spp_layer_class class;
   bool again;
@@ -57,7 +62,7 @@ enum { SPP_TURNS_MAX = 2 * SPP_LAYER_CLASS_COUNT };
  * states there are. Then a stage of it. */
 void spp_memory_view_begin(const struct spp_job *job, const struct spp_layout *layout,
                            const struct spp_geometry *g, struct spp_memory_view *v);
-void spp_memory_view_layers(struct spp_memory_view *v);
+void spp_memory_view_layers(struct spp_memory_view *v, struct spp_memory_lists *lists);
 bool spp_memory_saves_by_op(const struct spp_job *job,
                             const struct spp_layout *layout); /* v->saved is filled */
 void spp_memory_view_states(struct spp_memory_view *v);
@@ -85,6 +90,9 @@ bool spp_memory_walks(const struct spp_memory_stage *s);
 void spp_memory_add_held(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 /* and the rest, in two steps. Sharding and offload matter to it as far as spp_memory_tie says. */
 void spp_memory_add_pass(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
+/* Of the first, what training needs beside its layers and the vision tower, whatever is recomputed: of stages
+ * only the last differs. */
+void spp_memory_add_beside(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_running(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                             struct spp_memory_sum *sum);
 /* What of its sharding and offload a layout's second half depends on: equal numbers, equal halves (`late` of
@@ -143,8 +151,8 @@ void spp_memory_add_transients(const struct spp_memory_stage *s, const struct sp
                                struct spp_memory_sum *sum);
 /* The same, with buffers of sharded states, for frameworks that work unit by unit and free at once
  * (memory_units.c). */
-/* What a mixture does not keep yet, or any more (SPP_MIX_*), when its forward [0] and its backward [1], with its
- * rerun if `again`, need most. */
+/* What a mixture does not keep yet, or any more (SPP_MIX_*), when its forward [0] and its backward [1], with
+ * its rerun if `again`, need most. */
 void spp_memory_mixture_without(const struct spp_memory_view *v, bool again, unsigned without[2]);
 void spp_memory_add_unit_transients(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                                     struct spp_memory_sum *sum);
@@ -154,7 +162,8 @@ void spp_memory_add_inference(const struct spp_memory_stage *s, struct spp_memor
 void spp_memory_add_fixed(const struct spp_memory_view *v, struct spp_memory_sum *sum);
 void spp_memory_add_user_buffers(const struct spp_memory_view *v, struct spp_memory_sum *sum);
 
-/* Bytes of the input of a recomputed layer; what one layer keeps under the layout's recompute; and those of a stage for one micro-batch. */
+/* Bytes of the input of a recomputed layer; what one layer keeps under the layout's recompute; and those of a
+ * stage for one micro-batch. */
 int64_t spp_memory_input_bytes(const struct spp_memory_view *v);
 int64_t spp_memory_layer_keeps(const struct spp_memory_view *v, enum spp_layer_class class);
 static inline int64_t spp_memory_recompute_unit(const struct spp_layout *layout) {

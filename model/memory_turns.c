@@ -264,7 +264,7 @@ static void walk_begin(struct walk *w) {
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     bool full = v->layout->recompute == SPP_RECOMPUTE_FULL;
     if (!v->kind[c]) continue;
-    w->kept_bytes[c] = full ? spp_kept_without(&v->kept[c], SPP_RC_ALWAYS)
+    w->kept_bytes[c] = full ? spp_kept_without(&v->lists->kept[c], SPP_RC_ALWAYS)
                             : spp_memory_layer_keeps(v, (enum spp_layer_class)c);
   }
   w->input_bytes = spp_memory_input_bytes(v);

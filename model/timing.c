@@ -8,10 +8,10 @@
 
 static const double ten_percent_tail = 1.2815515655446004; /* standard normal quantile: 80 % interval */
 
-struct spp_timing_context spp_timing_context_with(const struct spp_job *job, const struct spp_layout *layout,
+struct spp_timing_context spp_timing_context_make(const struct spp_job *job, const struct spp_layout *layout,
                                                   const struct spp_geometry *geometry,
                                                   const struct spp_kernel_rates *rates) {
-  struct spp_timing_context c = {.job = job, .layout = layout, .g = geometry, .rates = *rates};
+  struct spp_timing_context c = {.job = job, .layout = layout, .g = geometry, .rates = rates};
   c.eager = job->kernels == SPP_KERNELS_EAGER;
   c.trains = job->mode != SPP_MODE_INFER;
   c.base_trainable = c.trains && job->method != SPP_METHOD_LORA && job->method != SPP_METHOD_QLORA;
@@ -29,14 +29,11 @@ static void widen(const struct spp_job *job, struct spp_kernel_rates *rates) {
   rates->wide_s_per_flop = wide.gemm_s_per_flop;
 }
 
-struct spp_timing_context spp_timing_context_make(const struct spp_job *job, const struct spp_layout *layout,
-                                                  const struct spp_geometry *geometry) {
-  struct spp_kernel_rates rates;
+void spp_timing_rates(const struct spp_job *job, struct spp_kernel_rates *rates) {
   spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, job->dtype, job->attention,
-                           job->arch->head_dim, &rates);
-  if (job->fp4) spp_kernel_rates_narrow(job->gpu, spp_job_fp4_share(job), &rates);
-  if (spp_job_hidden_fp32(job) && !job->framework->lora_autocast) widen(job, &rates);
-  return spp_timing_context_with(job, layout, geometry, &rates);
+                           job->arch->head_dim, rates);
+  if (job->fp4) spp_kernel_rates_narrow(job->gpu, spp_job_fp4_share(job), rates);
+  if (spp_job_hidden_fp32(job) && !job->framework->lora_autocast) widen(job, rates);
 }
 
 /* Share of a stage's layers that are recomputed. */
@@ -299,7 +296,9 @@ static void run_states(const struct spp_timing_context *c, const struct spp_laye
 
 void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layout,
                         const struct spp_geometry *geometry, struct spp_comm *comm, struct spp_time *time) {
-  struct spp_timing_context c = spp_timing_context_make(job, layout, geometry);
+  struct spp_kernel_rates rates;
+  spp_timing_rates(job, &rates);
+  struct spp_timing_context c = spp_timing_context_make(job, layout, geometry, &rates);
   struct spp_model_time model;
   struct spp_layers_time layers;
   struct spp_states_time states;
@@ -315,7 +314,9 @@ void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layo
 
 void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout,
                       const struct spp_geometry *geometry, struct spp_time_shape *shape) {
-  struct spp_timing_context c = spp_timing_context_make(job, layout, geometry);
+  struct spp_kernel_rates rates;
+  spp_timing_rates(job, &rates);
+  struct spp_timing_context c = spp_timing_context_make(job, layout, geometry, &rates);
   struct spp_exposed exposed;
   struct pipeline pipeline;
   struct spp_model_time model;

@@ -63,7 +63,7 @@ static double ring_steps_s(const struct spp_attention_rate *rate, double flops, 
 void spp_attention_time_count(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
                               double *forward_s, double *backward_s) {
   const struct spp_geometry *g = c->g;
-  const struct spp_kernel_rates *r = &c->rates;
+  const struct spp_kernel_rates *r = c->rates;
   double e = (double)g->element_bytes, t = (double)g->tokens, sr = (double)g->sr, rep = (double)g->kv_repeat;
   double width = (double)(g->q_width + g->o_width), kv = (double)(g->k_width + g->v_width) * rep;
   double flops = spp_window_pairs(g, kind) * width / (double)(g->su * g->sr);

@@ -150,8 +150,8 @@ void spp_layer_exposure_count(const struct spp_timing_context *c, const struct s
 static double copies_s(const struct spp_timing_context *c, const struct spp_comm_op *op) {
   double bytes = (double)op->message_bytes * (double)op->count_per_step;
   if (!c->job->framework->copies_gathered || op->group != SPP_GROUP_DP) return 0;
-  if (op->op == SPP_ALL_GATHER) return spp_memory_s(&c->rates, SPP_MEMORY_STREAM, 2 * bytes);
-  return op->op == SPP_REDUCE_SCATTER ? spp_memory_s(&c->rates, SPP_MEMORY_STREAM, 1.5 * bytes) : 0;
+  if (op->op == SPP_ALL_GATHER) return spp_memory_s(c->rates, SPP_MEMORY_STREAM, 2 * bytes);
+  return op->op == SPP_REDUCE_SCATTER ? spp_memory_s(c->rates, SPP_MEMORY_STREAM, 1.5 * bytes) : 0;
 }
 
 /* Sharded states hide under the layers of one pass: of every micro-batch, or of the one beside the step. All

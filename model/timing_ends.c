@@ -43,13 +43,13 @@ enum { EMBEDDING_FORWARD_BYTES = 4, EMBEDDING_BACKWARD_BYTES = 12 };
 void spp_embedding_time_count(const struct spp_timing_context *c, struct spp_layer_time *t) {
   double elements = (double)c->g->tokens * (double)c->job->arch->hidden;
   *t = (struct spp_layer_time){0};
-  t->forward.memory_s = spp_memory_s(&c->rates, SPP_MEMORY_EAGER, EMBEDDING_FORWARD_BYTES * elements);
+  t->forward.memory_s = spp_memory_s(c->rates, SPP_MEMORY_EAGER, EMBEDDING_FORWARD_BYTES * elements);
   if (c->trains && c->base_trainable)
-    t->backward.memory_s = spp_memory_s(&c->rates, SPP_MEMORY_EAGER, EMBEDDING_BACKWARD_BYTES * elements);
+    t->backward.memory_s = spp_memory_s(c->rates, SPP_MEMORY_EAGER, EMBEDDING_BACKWARD_BYTES * elements);
 }
 
 void spp_loss_time_count(const struct spp_timing_context *c, struct spp_layer_time *t) {
-  const struct spp_kernel_rates *r = &c->rates;
+  const struct spp_kernel_rates *r = c->rates;
   double rows = (double)c->g->tokens, vocab = (double)c->g->vocab_local, h = (double)c->job->arch->hidden;
   enum spp_loss_path path = c->g->loss_path;
   if (c->job->framework->loss_gathers_sequence) rows *= (double)c->g->sp;
@@ -89,12 +89,12 @@ void spp_vision_time_count(const struct spp_timing_context *c, struct spp_layer_
   double share = (double)c->g->sequences / (job->framework->vision_on_every_sp_rank ? 1 : (double)c->g->sp);
   double weights = (double)spp_sums_dense(&job->sums.vision, 1);
   double scale = images * share;
-  t->forward.gemm_s = 2 * weights * patches * share * c->rates.gemm_s_per_flop;
+  t->forward.gemm_s = 2 * weights * patches * share * c->rates->gemm_s_per_flop;
   t->forward.attention_s =
-      4 * tower_pairs(v, patches / images) * (double)v->hidden * scale * c->rates.forward.s_per_flop;
+      4 * tower_pairs(v, patches / images) * (double)v->hidden * scale * c->rates->forward.s_per_flop;
   if (!c->trains || !job->vision_trainable) return;
-  t->backward.gemm_s = (c->rates.dgrad_ratio + c->rates.wgrad_ratio) * t->forward.gemm_s;
-  t->wgrad_s = c->rates.wgrad_ratio * t->forward.gemm_s;
+  t->backward.gemm_s = (c->rates->dgrad_ratio + c->rates->wgrad_ratio) * t->forward.gemm_s;
+  t->wgrad_s = c->rates->wgrad_ratio * t->forward.gemm_s;
   t->backward.attention_s =
-      2.5 * t->forward.attention_s * c->rates.backward.s_per_flop / c->rates.forward.s_per_flop;
+      2.5 * t->forward.attention_s * c->rates->backward.s_per_flop / c->rates->forward.s_per_flop;
 }

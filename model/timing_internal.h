@@ -11,7 +11,7 @@ struct spp_timing_context {
   const struct spp_job *job;
   const struct spp_layout *layout;
   const struct spp_geometry *g;
-  struct spp_kernel_rates rates;
+  const struct spp_kernel_rates *rates;
   bool eager;          /* norms, activations and rope as separate elementwise kernels */
   bool trains;         /* there is a backward */
   bool base_trainable; /* weight gradients of the base model */
@@ -22,10 +22,10 @@ struct spp_timing_context {
 struct spp_pass_time {
   double gemm_s, memory_s, attention_s;
 };
+/* Rates of the job's products, attention and memory-bound kernels. */
+void spp_timing_rates(const struct spp_job *job, struct spp_kernel_rates *rates);
+/* rates: of spp_timing_rates(), as long as the context is used. */
 struct spp_timing_context spp_timing_context_make(const struct spp_job *job, const struct spp_layout *layout,
-                                                  const struct spp_geometry *geometry);
-/* The same with the rates of another context of the job. */
-struct spp_timing_context spp_timing_context_with(const struct spp_job *job, const struct spp_layout *layout,
                                                   const struct spp_geometry *geometry,
                                                   const struct spp_kernel_rates *rates);
 

@@ -91,16 +91,16 @@ static const struct {
 static void add_op(const struct spp_timing_context *c, struct spp_layer_time *t, const struct op_bytes *op,
                    enum spp_memory_kernel kind, double elements, double times) {
   double scale = (double)c->g->element_bytes / 2 * elements * times;
-  double launch = c->rates.launch_s * op->launches * times;
-  t->forward.memory_s += spp_memory_s(&c->rates, kind, op->forward * scale) + launch;
-  t->backward.memory_s += spp_memory_s(&c->rates, kind, op->backward * scale) + launch;
+  double launch = c->rates->launch_s * op->launches * times;
+  t->forward.memory_s += spp_memory_s(c->rates, kind, op->forward * scale) + launch;
+  t->backward.memory_s += spp_memory_s(c->rates, kind, op->backward * scale) + launch;
 }
 
 /* FP8: inputs of a product, and gradients of its output, are cast on their way in. */
 static void add_casts(const struct spp_timing_context *c, struct spp_layer_time *t, double input,
                       double output, double launches) {
   const struct spp_framework *f = c->job->framework;
-  const struct spp_kernel_rates *r = &c->rates;
+  const struct spp_kernel_rates *r = c->rates;
   double each = f->fp8_cast_bytes > 0 ? f->fp8_cast_bytes : FP8_CAST_BYTES, launch = launches * r->launch_s;
   if (c->job->dtype != SPP_DTYPE_FP8) return;
   t->forward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, each * input) + launch;
@@ -109,7 +109,7 @@ static void add_casts(const struct spp_timing_context *c, struct spp_layer_time 
 
 static void add_gemm(const struct spp_timing_context *c, struct spp_layer_time *t, double m, double n,
                      double k) {
-  const struct spp_kernel_rates *r = &c->rates;
+  const struct spp_kernel_rates *r = c->rates;
   t->forward.gemm_s += spp_gemm_s(r, m, n, k);
   t->backward.gemm_s += r->dgrad_ratio * spp_gemm_s(r, m, k, n);
   add_casts(c, t, m * k + (c->job->framework->fp8_casts_weights ? n * k : 0), m * n, 1);
@@ -127,12 +127,12 @@ static void add_expert_gemm(const struct spp_timing_context *c, struct spp_layer
   const struct spp_geometry *g = c->g;
   double groups = (double)spp_max64(1, a->experts / g->ep);
   double rows = (double)(g->tokens * a->experts_per_token * g->etp) * fill(c) / (double)g->tp / groups;
-  t->forward.gemm_s += spp_grouped_gemm_s(&c->rates, groups, rows, n, k);
-  t->backward.gemm_s += c->rates.grouped_dgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, rows, k, n);
+  t->forward.gemm_s += spp_grouped_gemm_s(c->rates, groups, rows, n, k);
+  t->backward.gemm_s += c->rates->grouped_dgrad_ratio * spp_grouped_gemm_s(c->rates, groups, rows, k, n);
   double weight = c->job->framework->fp8_casts_weights ? n * k : 0;
   add_casts(c, t, groups * (rows * k + weight), groups * rows * n, groups * FP8_EXPERT_KERNELS);
   if (c->base_trainable)
-    t->wgrad_s += c->rates.grouped_wgrad_ratio * spp_grouped_gemm_s(&c->rates, groups, n, k, rows);
+    t->wgrad_s += c->rates->grouped_wgrad_ratio * spp_grouped_gemm_s(c->rates, groups, n, k, rows);
 }
 
 static void add_weights(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
@@ -223,7 +223,7 @@ static void add_packed_casts(const struct spp_timing_context *c, const struct sp
     bool packed = w->linear && w->role != SPP_ROLE_ROUTER && w->role != SPP_ROLE_EXPERT;
     if (packed) widths += (double)(w->rows + w->cols) / (double)c->g->tp;
   }
-  double cast_s = spp_memory_s(&c->rates, SPP_MEMORY_EAGER, CAST_BYTES * (double)c->g->tokens * widths);
+  double cast_s = spp_memory_s(c->rates, SPP_MEMORY_EAGER, CAST_BYTES * (double)c->g->tokens * widths);
   t->forward.memory_s += cast_s;
   t->backward.memory_s += cast_s;
 }
@@ -241,8 +241,8 @@ static void add_weight_casts(const struct spp_timing_context *c, int kind, struc
   for (int i = 0; i < k->weight_count; i++)
     readers += k->weights[i].linear && k->weights[i].split == SPP_SPLIT_OUTPUT && k->weights[i].copies == 1;
   double stream_s =
-      spp_memory_s(&c->rates, SPP_MEMORY_EAGER, (CAST_BYTES * readers + FP32_STREAM_BYTES) * stream);
-  t->forward.memory_s += spp_memory_s(&c->rates, SPP_MEMORY_EAGER, CAST_BYTES * linear) + stream_s;
+      spp_memory_s(c->rates, SPP_MEMORY_EAGER, (CAST_BYTES * readers + FP32_STREAM_BYTES) * stream);
+  t->forward.memory_s += spp_memory_s(c->rates, SPP_MEMORY_EAGER, CAST_BYTES * linear) + stream_s;
   t->backward.memory_s += stream_s;
 }
 
@@ -290,8 +290,8 @@ static void add_unpacking(const struct spp_timing_context *c, int kind, struct s
   if (!unpacks(c->job)) return;
   double packed = (double)(s->quantised / c->g->tp + s->quantised_expert / (c->g->ep * c->g->etp));
   double forward = unpack_bytes[c->job->quant].forward, backward = unpack_bytes[c->job->quant].backward;
-  t->forward.memory_s += spp_memory_s(&c->rates, SPP_MEMORY_EAGER, forward * packed);
-  t->backward.memory_s += spp_memory_s(&c->rates, SPP_MEMORY_EAGER, backward * packed);
+  t->forward.memory_s += spp_memory_s(c->rates, SPP_MEMORY_EAGER, forward * packed);
+  t->backward.memory_s += spp_memory_s(c->rates, SPP_MEMORY_EAGER, backward * packed);
   if (spp_job_hidden_fp32(c->job)) add_packed_casts(c, &c->job->arch->kinds[kind], t);
 }
 

@@ -74,11 +74,11 @@ double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stag
   double elements = stage_elements(c, stage, s->shard_optimizer), bytes = elements * step_bytes(c);
   if (offloads_optimizer(c)) { /* the GPUs of a node share its memory */
     double sharing = (double)spp_least((double)c->job->gpus, (double)c->job->cluster->gpus_per_node);
-    return bytes * sharing * c->rates.host_s_per_byte;
+    return bytes * sharing * c->rates->host_s_per_byte;
   }
   double passes = f->optimizer_foreach && !f->optimizer_fused ? foreach_passes : 1;
   double clip = 3.0 * elements * (double)s->grad_bytes;
-  return spp_memory_s(&c->rates, SPP_MEMORY_OPTIMIZER, bytes * passes + clip);
+  return spp_memory_s(c->rates, SPP_MEMORY_OPTIMIZER, bytes * passes + clip);
 }
 
 /* Gradients go down and weights come up once a step; with offloaded parameters every pass also fetches its
@@ -88,7 +88,7 @@ double spp_offload_exposed_s(const struct spp_timing_context *c, const struct sp
                              double forward_s, double backward_s) {
   const struct spp_geometry *g = c->g;
   const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *s = &now;
-  double per_byte = c->rates.pcie_s_per_byte, m = (double)g->m, exposed = 0;
+  double per_byte = c->rates->pcie_s_per_byte, m = (double)g->m, exposed = 0;
   if (!c->trains || c->layout->offload == SPP_OFFLOAD_NONE) return 0;
   if (offloads_optimizer(c)) {
     double elements = stage_elements(c, stage, s->shard_optimizer), wire = (double)g->element_bytes;

@@ -14,6 +14,7 @@ struct counted {
   struct spp_layout layout;
   struct spp_geometry g;
   struct spp_stage stage;
+  struct spp_memory_lists lists;
   struct spp_memory_view view;
   struct spp_memory_stage s;
   struct spp_memory_turn turns[SPP_TURNS_MAX];
@@ -43,7 +44,7 @@ static void count(struct counted *c, const char *framework, bool experts, int64_
   spp_geometry_resolve(&c->job, &c->layout, &c->g);
   spp_stage_resolve(&c->job, &c->layout, &c->g, stage, &c->stage);
   spp_memory_view_begin(&c->job, &c->layout, &c->g, &c->view);
-  spp_memory_view_layers(&c->view);
+  spp_memory_view_layers(&c->view, &c->lists);
   spp_memory_stage_layers(&c->view, &c->stage, &c->s);
   c->count = spp_memory_turns(&c->s, c->turns);
 }

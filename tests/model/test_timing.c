@@ -239,10 +239,10 @@ static void the_optimizer_step_is_bound_by_its_bytes(void **state) {
   b.job.sums = (struct spp_model_sums){.head.split = 7600000000};
   struct spp_geometry g = {.tp = 1, .ep = 1, .etp = 1, .shard_group = 8, .expert_shard_group = 8};
   struct spp_layout layout = {.zero = 1};
+  const struct spp_kernel_rates rates = {.memory_s_per_byte[SPP_MEMORY_OPTIMIZER] = 1 / (3.35e12 * 0.85)};
   struct spp_timing_context c = {
-      .job = &b.job, .layout = &layout, .g = &g, .trains = true, .base_trainable = true};
+      .job = &b.job, .layout = &layout, .g = &g, .rates = &rates, .trains = true, .base_trainable = true};
   struct spp_stage stage = {.first = true, .last = true};
-  c.rates.memory_s_per_byte[SPP_MEMORY_OPTIMIZER] = 1 / (3.35e12 * 0.85);
   expect_rel(spp_optimizer_s(&c, &stage), 10.0e-3 * 42 / 30, 2e-3);
   bench_close(&b);
 }
