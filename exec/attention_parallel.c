@@ -1,11 +1,11 @@
 #include "exec/attention_parallel.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/num.h"
 #include "exec/attention_pieces.h"
 #include "exec/try.h"
+#include "exec/view.h"
 
 static bool exchanges(const struct spp_attention *a) {
   return a->cut.ulysses > 1;
@@ -48,22 +48,26 @@ static enum spp_status place_rows(struct spp_attention *a, struct spp_diag *diag
 }
 
 /* What differs from head to head. */
-static enum spp_status mark_heads(struct spp_attention *a, struct spp_diag *diag) {
-  size_t heads = (size_t)a->heads_here;
+static enum spp_status one_a_head(struct spp_rank *rank, const struct spp_attention *a, float **numbers) {
+  return spp_heap_floats(&rank->heap, SPP_PART_CONTEXT, "numbers of heads", a->heads_here, numbers,
+                         rank->diag);
+}
+static enum spp_status mark_heads(struct spp_rank *rank, struct spp_attention *a) {
   a->first_here = (a->ulysses ? a->ulysses->me : 0) * a->heads_here;
-  if (a->has_sinks) {
-    a->sinks = spp_arena_array(&a->arena, heads, sizeof *a->sinks);
-    if (!a->sinks) return spp_diag_oom(diag);
-  }
+  if (a->has_sinks) SPP_TRY(one_a_head(rank, a, &a->sinks));
   if (a->alibi <= 0) return SPP_OK;
-  a->slopes = spp_arena_array(&a->arena, heads, sizeof *a->slopes);
-  if (!a->slopes) return spp_diag_oom(diag);
+  SPP_TRY(one_a_head(rank, a, &a->slopes));
+  struct spp_view view = spp_view_floats(a->slopes, a->heads_here, SPP_VIEW_WRITE);
+  SPP_TRY(spp_views_open(rank, &view, 1));
+  float *slopes = view.data;
   for (int64_t h = 0; h < a->heads_here; h++)
-    a->slopes[h] = (float)(a->alibi * spp_alibi_slope(a->all_heads, a->first_head + a->first_here + h));
+    slopes[h] = (float)(a->alibi * spp_alibi_slope(a->all_heads, a->first_head + a->first_here + h));
+  spp_views_close(rank, &view, 1);
   return SPP_OK;
 }
 
-enum spp_status spp_attention_open(struct spp_attention *a, struct spp_diag *diag) {
+enum spp_status spp_attention_open(struct spp_rank *rank, struct spp_attention *a) {
+  struct spp_diag *diag = rank->diag;
   int64_t su = a->cut.ulysses;
   SPP_TRY(check(a, diag));
   spp_arena_init(&a->arena);
@@ -74,12 +78,14 @@ enum spp_status spp_attention_open(struct spp_attention *a, struct spp_diag *dia
   a->kv_heads_here = a->kv_heads * a->kv_repeat / su;
   if (a->v_head_dim == 0) a->v_head_dim = a->head_dim;
   if (a->scale <= 0) a->scale = 1.0 / sqrt((double)a->head_dim);
-  SPP_TRY(mark_heads(a, diag));
+  SPP_TRY(mark_heads(rank, a));
   SPP_TRY(mark_sequences(a, diag));
   return place_rows(a, diag);
 }
 
-void spp_attention_close(struct spp_attention *a) {
+void spp_attention_close(struct spp_rank *rank, struct spp_attention *a) {
+  spp_heap_free(&rank->heap, a->sinks);
+  spp_heap_free(&rank->heap, a->slopes);
   spp_arena_free(&a->arena);
 }
 
@@ -147,8 +153,8 @@ enum spp_status spp_attention_block_forward(struct spp_rank *rank, const struct 
                                         .lse = stats_of(a, result->lse),
                                         .sinks = result->first ? a->sinks : NULL};
   void *work = NULL;
-  SPP_TRY(workspace(rank, spp_attn_forward_workspace_bytes(rank->kernels, &call), &work));
-  SPP_TRY(spp_attn_forward(rank->kernels, &call, work, rank->diag));
+  SPP_TRY(workspace(rank, rank->ops->attn_forward_bytes(rank->queue, &call), &work));
+  SPP_TRY(rank->ops->attn_forward(rank->queue, &call, work, rank->diag));
   spp_heap_free(&rank->heap, work);
   return SPP_OK;
 }
@@ -169,8 +175,8 @@ enum spp_status spp_attention_block_backward(struct spp_rank *rank, const struct
                                          .dk = rows_in(b->dkv.k, w.k, b->storage),
                                          .dv = rows_in(b->dkv.v, w.v, b->storage)};
   void *work = NULL;
-  SPP_TRY(workspace(rank, spp_attn_backward_workspace_bytes(rank->kernels, &call), &work));
-  SPP_TRY(spp_attn_backward(rank->kernels, &call, work, rank->diag));
+  SPP_TRY(workspace(rank, rank->ops->attn_backward_bytes(rank->queue, &call), &work));
+  SPP_TRY(rank->ops->attn_backward(rank->queue, &call, work, rank->diag));
   spp_heap_free(&rank->heap, work);
   return SPP_OK;
 }
@@ -236,7 +242,7 @@ enum spp_status spp_attention_forward(struct spp_rank *rank, const struct spp_at
 static enum spp_status copy(struct spp_rank *rank, const struct spp_attention *a, const char *name,
                             const void *data, int64_t elements, void **result) {
   SPP_TRY(spp_attention_block(rank, a, SPP_PART_ACTIVATIONS, name, elements, result));
-  memcpy(*result, data, (size_t)(elements * spp_storage_bytes(a->store)));
+  rank->device->copy(rank->queue, *result, data, elements * spp_storage_bytes(a->store));
   return SPP_OK;
 }
 
@@ -308,10 +314,11 @@ enum spp_status spp_attention_backward(struct spp_rank *rank, const struct spp_a
                                  &dout));
   SPP_TRY(spp_heap_floats(&rank->heap, SPP_PART_TRANSIENT, "softmax row statistics", a->heads_here * a->rows,
                           &delta, rank->diag));
-  spp_attn_delta(rank->kernels, &shape, rows_in(dout, width, a->store), rows_in(kept->out, width, a->store),
-                 stats_of(a, delta));
+  rank->ops->attn_delta(rank->queue, &shape, rows_in(dout, width, a->store),
+                        rows_in(kept->out, width, a->store), stats_of(a, delta));
   if (a->sinks)
-    spp_attn_sink_grad(&shape, a->sinks, stats_of(a, kept->lse), stats_of(a, delta), grads->sinks);
+    rank->ops->attn_sink_grad(rank->queue, &shape, a->sinks, stats_of(a, kept->lse), stats_of(a, delta),
+                              grads->sinks);
   SPP_TRY(a->gathers ? spp_gather_backward(rank, a, kept, dout, delta, grads)
                      : spp_ring_backward(rank, a, kept, dout, delta, grads));
   spp_heap_free(&rank->heap, delta);

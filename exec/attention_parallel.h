@@ -42,14 +42,14 @@ struct spp_attention {
   int64_t kv_repeat;                 /* Ulysses ranks that get the same KV head */
   int64_t heads_here, kv_heads_here; /* inside attention */
   int64_t first_here;                /* heads_here from this one of `heads` */
-  float *slopes;                     /* [heads_here]; NULL: none */
-  float *sinks;                      /* [heads_here], of the layer at work: the caller fills them; NULL: none */
-  struct spp_positions *positions;   /* of each ring rank's rows */
+  float *slopes;                     /* [heads_here], as the sinks a block of the heap; NULL: none */
+  float *sinks;                    /* [heads_here], of the layer at work: the caller fills them; NULL: none */
+  struct spp_positions *positions; /* of each ring rank's rows */
 };
 
 /* Checks the fields above and fills the rest. SPP_ERR_INPUT: heads or tokens that cannot be cut so. */
-enum spp_status spp_attention_open(struct spp_attention *a, struct spp_diag *diag);
-void spp_attention_close(struct spp_attention *a);
+enum spp_status spp_attention_open(struct spp_rank *rank, struct spp_attention *a);
+void spp_attention_close(struct spp_rank *rank, struct spp_attention *a);
 
 /* What forward keeps for backward; heap blocks of the rank. */
 struct spp_attention_kept {

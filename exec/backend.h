@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "kernels/device.h"
 
 enum { SPP_EXEC_MAX_RANKS = 256 };
 
@@ -37,14 +38,18 @@ struct spp_endpoint_ops {
   void (*abort)(struct spp_endpoint *end, const struct spp_diag *why);
   /* Seconds of a clock that never goes back. */
   double (*clock)(void);
+  /* Of an endpoint over another one alone. */
+  void (*close)(struct spp_endpoint *end);
 };
 
 /* One rank's end. */
 struct spp_endpoint {
   const struct spp_endpoint_ops *ops;
   int rank, size;
-  double timeout_s; /* how long a wait may take before it is a failure */
-  void *world;      /* the backend's */
+  double timeout_s;         /* how long a wait may take before it is a failure */
+  void *world;              /* the backend's */
+  struct spp_runner memory; /* what messages are read from and written to */
+  int node_rank;            /* this rank among those of its machine */
 };
 
 /* What one rank does. Its status is the rank's result; a failure stops all ranks. */

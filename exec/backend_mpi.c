@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "exec/backend.h"
+#include "kernels/processor.h"
 
 enum { FAILURE_TAG = 32001, BARRIER_TAG = 32002 };
 enum { SPINS_BEFORE_YIELD = 200 };
@@ -182,6 +183,15 @@ static enum spp_status agree(struct spp_endpoint *all, enum spp_status mine, str
   return status;
 }
 
+static int place_on_node(MPI_Comm comm) {
+  MPI_Comm node;
+  int place = 0;
+  if (MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return 0;
+  MPI_Comm_rank(node, &place);
+  MPI_Comm_free(&node);
+  return place;
+}
+
 /* Failure messages may still be read from the world when this returns: it is freed only after success. */
 static enum spp_status run_in(struct mpi_world *w, int ranks, double timeout_s, spp_rank_main *rank_main,
                               void *context, struct spp_diag *diag) {
@@ -190,11 +200,19 @@ static enum spp_status run_in(struct mpi_world *w, int ranks, double timeout_s, 
   MPI_Comm_set_errhandler(w->comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank(w->comm, &rank);
   MPI_Comm_size(w->comm, &size);
-  struct spp_endpoint mine = {&ops, rank, ranks, timeout_s, w};
+  struct spp_endpoint mine = {.ops = &ops,
+                              .rank = rank,
+                              .size = ranks,
+                              .timeout_s = timeout_s,
+                              .world = w,
+                              .memory = spp_processor_runner(spp_kernels_best()),
+                              .node_rank = place_on_node(w->comm)};
   if (rank < ranks) status = rank_main(&mine, context, diag);
   if (status != SPP_OK) diag->status = status;
   /* Ranks without work wait here for as long as the others need. */
-  struct spp_endpoint all = {&ops, rank, size, rank < ranks ? timeout_s : 1e9, w};
+  struct spp_endpoint all = mine;
+  all.size = size;
+  if (rank >= ranks) all.timeout_s = 1e9;
   status = agree(&all, status, diag);
   if (status != SPP_OK) return status;
   MPI_Comm_free(&w->comm);

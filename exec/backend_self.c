@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "exec/backend.h"
+#include "kernels/processor.h"
 
 enum transfer_state { POSTED, COPYING, DONE };
 
@@ -276,7 +277,13 @@ static void world_open(struct self_world *w, double timeout_s) {
     struct self_rank *r = &w->rank[i];
     pthread_cond_init(&r->wake, &attributes);
     r->world = w;
-    r->end = (struct spp_endpoint){&ops, i, w->ranks, timeout_s, w};
+    r->end = (struct spp_endpoint){.ops = &ops,
+                                   .rank = i,
+                                   .size = w->ranks,
+                                   .timeout_s = timeout_s,
+                                   .world = w,
+                                   .memory = spp_processor_runner(spp_kernels_best()),
+                                   .node_rank = i};
   }
   pthread_condattr_destroy(&attributes);
 }

@@ -71,14 +71,27 @@ static enum spp_status open_tables(struct spp_engine *e) {
   return SPP_OK;
 }
 
+/* On a device: what the engine itself reads lies with the program. */
+static enum spp_status copy_here(struct spp_engine *e, void **data) {
+  for (int i = 0; i < 4; i++) {
+    data[i] = spp_arena_array(&e->arena, (size_t)e->g->tokens, i == 0 ? sizeof(int64_t) : sizeof(int32_t));
+    if (!data[i]) return spp_diag_oom(e->rank->diag);
+  }
+  return SPP_OK;
+}
+
 enum spp_status spp_batch_open(struct spp_engine *e) {
   struct spp_batch *b = &e->batch;
   void *data[5];
   SPP_TRY(take(e, sizeof(int64_t), &data[0]));
   for (int i = 1; i < 5; i++)
     SPP_TRY(take(e, sizeof(int32_t), &data[i]));
-  *b = (struct spp_batch){
-      .positions = data[0], .ids = data[1], .targets = data[2], .token_weights = data[3], .losses = data[4]};
+  *b = (struct spp_batch){.placed = {data[1], data[2], data[3], data[4]}};
+  if (!spp_rank_is_processor(e->rank)) SPP_TRY(copy_here(e, data));
+  b->positions = data[0];
+  b->ids = data[1];
+  b->targets = data[2];
+  b->token_weights = data[3];
   SPP_TRY(open_tables(e));
   SPP_TRY(pack(e));
   for (int64_t q = 0; q < e->g->sequences * e->g->m * e->g->dp; q++)
@@ -110,22 +123,37 @@ static void mark_documents(struct spp_engine *e, int64_t first) {
   e->attention.n_docs = n;
 }
 
-static void fill_tables(struct spp_engine *e) {
+static enum spp_status fill_tables(struct spp_engine *e) {
   int64_t half = e->arch->rotary_dim / 2, tokens = e->g->tokens;
   float gain = (float)e->arch->rope_scaling.gain;
   for (int local = 0; local < 2 && e->angles[local].cos; local++) {
     float *cos = e->angles[local].cos, *sin = e->angles[local].sin;
+    struct spp_view views[] = {spp_view_floats(cos, tokens * half, SPP_VIEW_WRITE),
+                               spp_view_floats(sin, tokens * half, SPP_VIEW_WRITE)};
+    SPP_TRY(spp_views_open(e->rank, views, 2));
     for (int64_t i = 0; i < half; i++)
-      spp_rope_column(tokens, half, i, e->batch.positions, spp_arch_rope_frequency(e->arch, local, i), cos,
-                      sin);
+      spp_rope_column(tokens, half, i, e->batch.positions, spp_arch_rope_frequency(e->arch, local, i),
+                      views[0].data, views[1].data);
+    spp_views_close(e->rank, views, 2);
     if (local || gain == 1.0F) continue;
-    e->rank->kernels->ops->scale(tokens * half, gain, cos, SPP_STORE_F32);
-    e->rank->kernels->ops->scale(tokens * half, gain, sin, SPP_STORE_F32);
+    e->rank->ops->scale(e->rank->queue, tokens * half, gain, cos, SPP_STORE_F32);
+    e->rank->ops->scale(e->rank->queue, tokens * half, gain, sin, SPP_STORE_F32);
   }
+  return SPP_OK;
+}
+
+static void place(struct spp_engine *e) {
+  const struct spp_batch *b = &e->batch;
+  const struct spp_rank *r = e->rank;
+  int64_t bytes = e->g->tokens * (int64_t)sizeof(int32_t);
+  if (spp_rank_is_processor(r)) return;
+  r->device->upload(r->queue, b->placed.ids, b->ids, bytes);
+  r->device->upload(r->queue, b->placed.targets, b->targets, bytes);
+  r->device->upload(r->queue, b->placed.token_weights, b->token_weights, bytes);
 }
 
 /* Each token predicts the next one; the loss is the mean over all tokens of the step. */
-void spp_batch_fill(struct spp_engine *e, int64_t micro_batch) {
+enum spp_status spp_batch_fill(struct spp_engine *e, int64_t micro_batch) {
   const struct spp_geometry *g = e->g;
   const struct spp_sequence_cut *cut = &e->attention.cut;
   struct spp_batch *b = &e->batch;
@@ -144,5 +172,6 @@ void spp_batch_fill(struct spp_engine *e, int64_t micro_batch) {
     b->targets[t] = real ? token(e, number + 1) : -1;
     b->token_weights[t] = real ? 1.0F / (float)e->packs.step_tokens : 0.0F;
   }
-  fill_tables(e);
+  place(e);
+  return fill_tables(e);
 }

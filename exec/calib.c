@@ -112,7 +112,7 @@ static enum spp_status collect(struct spp_endpoint *end, const struct spp_meter 
 
 static enum spp_status measure(struct calibration *c, struct spp_rank *rank, struct spp_measured *points) {
   struct spp_endpoint *end = rank->end;
-  struct spp_meter m = {.rank = rank, .options = c->options, .points = points};
+  struct spp_meter m = {.rank = rank, .kernels = spp_kernels_best(), .options = c->options, .points = points};
   struct spp_host_use before, after;
   struct neighbours here;
   SPP_TRY(count_hosts(end, &here, rank->diag));
@@ -138,8 +138,9 @@ static enum spp_status rank_main(struct spp_endpoint *end, void *context, struct
   struct spp_measured *points = calloc(SPP_MEASURED_MAX, sizeof *points);
   enum spp_status status = SPP_ERR_INTERNAL;
   if (rank && points) {
-    *rank = (struct spp_rank){.end = end, .kernels = spp_kernels_best(), .threads = 1, .diag = diag};
-    status = measure(context, rank, points);
+    status = spp_rank_open(rank, end, NULL, diag);
+    if (status == SPP_OK) status = measure(context, rank, points);
+    spp_rank_close(rank);
   } else {
     spp_diag_oom(diag);
   }

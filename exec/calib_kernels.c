@@ -98,7 +98,7 @@ static struct spp_attn_shape plain_shape(int64_t tokens, int64_t heads, int64_t 
 static enum spp_status run_attention(void *context, int calls) {
   const struct bench *b = context;
   const int64_t s = b->point.size[0], h = b->point.size[1], d = b->point.size[2];
-  const struct spp_kernels *kernels = b->meter->rank->kernels;
+  const struct spp_kernels *kernels = b->meter->kernels;
   const struct spp_attn_shape shape = plain_shape(s, h, d);
   struct spp_rows r[6];
   for (int i = 0; i < 6; i++)
@@ -213,7 +213,7 @@ static void merge(const struct bench *b, const struct spp_ops *ops) {
 }
 
 static void run_memory_once(const struct bench *b) {
-  const struct spp_ops *ops = b->meter->rank->kernels->ops;
+  const struct spp_ops *ops = b->meter->kernels->ops;
   const int64_t n = b->point.size[0] * b->point.size[1];
   switch ((enum spp_memory_kernel)b->point.variant) {
   case SPP_MEMORY_STREAM:
@@ -331,7 +331,7 @@ static int64_t workspace_bytes(const struct spp_kernels *kernels) {
 
 enum spp_status spp_meter_kernels(struct spp_meter *m) {
   struct bench b = {.meter = m, .floats = 1 << 20};
-  b.work = malloc((size_t)workspace_bytes(m->rank->kernels));
+  b.work = malloc((size_t)workspace_bytes(m->kernels));
   b.ids = malloc((size_t)b.floats * sizeof *b.ids);
   bool all = b.work && b.ids;
   for (size_t i = 0; i < sizeof b.data / sizeof b.data[0]; i++)

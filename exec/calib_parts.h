@@ -8,6 +8,7 @@
 /* One rank's measuring. */
 struct spp_meter {
   struct spp_rank *rank;
+  const struct spp_kernels *kernels;
   const struct spp_calibrate_options *options;
   int ranks_here;  /* of one host; ranks follow each other host by host, as launchers lay them out */
   int done, total; /* points, for progress */

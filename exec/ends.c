@@ -1,10 +1,7 @@
 /* What stands before and behind the layers: embedding; final norm, head and loss (vocabulary cut over the
  * tensor-parallel group: NVIDIA/Megatron-LM megatron/core/tensor_parallel/cross_entropy.py). */
-#include <string.h>
-
 #include "exec/layer_work.h"
 #include "exec/try.h"
-#include "kernels/cross_entropy.h"
 
 static struct spp_embedding lookup(const struct spp_engine *e, const struct spp_unit_use *use) {
   const struct spp_held *h = &use->unit->held[SPP_SLOT_EMBEDDING];
@@ -13,7 +10,7 @@ static struct spp_embedding lookup(const struct spp_engine *e, const struct spp_
                                 .first = h->first_row,
                                 .rows = h->rows,
                                 .storage = e->store,
-                                .ids = e->batch.ids,
+                                .ids = e->batch.placed.ids,
                                 .table = spp_use_weight(use, SPP_SLOT_EMBEDDING)};
 }
 
@@ -36,7 +33,7 @@ static enum spp_status add_positions(struct spp_engine *e, void *x) {
   SPP_TRY(spp_states_use(e, unit, SPP_PASS_FORWARD, &use));
   for (int64_t t = 0; t < e->g->stream_tokens; t++) {
     void *row = spp_engine_at(e, x, t * width);
-    e->rank->kernels->ops->add(width, e->store, row, position_row(e, &use, first + t), row);
+    e->rank->ops->add(e->rank->queue, width, e->store, row, position_row(e, &use, first + t), row);
   }
   return spp_states_done(e, unit, &use);
 }
@@ -50,13 +47,14 @@ static enum spp_status positions_back(struct spp_engine *e, const void *dy) {
   for (int64_t t = 0; t < e->g->tokens; t++) {
     float *sum =
         spp_use_grad(&use, SPP_SLOT_POSITIONS) + (e->batch.positions[t] + e->arch->first_position) * width;
-    e->rank->kernels->ops->accumulate(width, 1.0F, spp_at_const(dy, e->store, t * width), e->store, sum);
+    e->rank->ops->accumulate(e->rank->queue, width, 1.0F, spp_at_const(dy, e->store, t * width), e->store,
+                             sum);
   }
   return spp_states_done(e, unit, &use);
 }
 
 static void scale(const struct spp_engine *e, double factor, void *x, int64_t elements) {
-  if (factor != 1) e->rank->kernels->ops->scale(elements, (float)factor, x, e->store);
+  if (factor != 1) e->rank->ops->scale(e->rank->queue, elements, (float)factor, x, e->store);
 }
 
 enum spp_status spp_embedding_forward(struct spp_engine *e, void **x) {
@@ -66,7 +64,7 @@ enum spp_status spp_embedding_forward(struct spp_engine *e, void **x) {
   SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "stream", e->g->tokens * e->arch->hidden, x));
   struct spp_embedding call = lookup(e, &use);
   call.out = *x;
-  e->rank->kernels->ops->embedding_forward(&call);
+  e->rank->ops->embedding_forward(e->rank->queue, &call);
   SPP_TRY(spp_stream_reduce(e, (struct spp_label){"embedding output", SPP_PASS_FORWARD}, x));
   SPP_TRY(spp_states_done(e, 0, &use));
   scale(e, e->arch->embedding_scale, *x, spp_stream_elements(e));
@@ -79,7 +77,7 @@ static enum spp_status table_back(struct spp_engine *e, const void *dy) {
   struct spp_embedding call = lookup(e, &use);
   call.dout = dy;
   call.dtable = spp_use_grad(&use, SPP_SLOT_EMBEDDING);
-  e->rank->kernels->ops->embedding_backward(&call);
+  e->rank->ops->embedding_backward(e->rank->queue, &call);
   return spp_states_done(e, 0, &use);
 }
 
@@ -157,7 +155,7 @@ static void finish_logits(const struct head *h) {
   spp_layer_add_bias(&w, SPP_SLOT_HEAD_BIAS, e->g->tokens, h->held->rows, h->logits);
   scale(e, e->arch->logit_scale, h->logits, elements);
   if (e->arch->logit_softcap > 0)
-    w.ops->softcap(elements, (float)e->arch->logit_softcap, h->logits, e->store);
+    w.ops->softcap(w.q, elements, (float)e->arch->logit_softcap, h->logits, e->store);
 }
 
 static enum spp_status make_logits(struct head *h) {
@@ -181,11 +179,11 @@ static struct spp_cross_entropy entropy_of(const struct head *h) {
                                     .storage = e->store,
                                     .logits = h->logits,
                                     .row_stride = h->held->rows,
-                                    .targets = e->batch.targets,
+                                    .targets = e->batch.placed.targets,
                                     .max = h->max,
                                     .sum = h->sum,
                                     .target_logit = h->target,
-                                    .grad = e->batch.token_weights,
+                                    .grad = e->batch.placed.token_weights,
                                     .dlogits = h->logits,
                                     .softcap = (float)e->arch->logit_softcap};
 }
@@ -194,8 +192,8 @@ static struct spp_cross_entropy entropy_of(const struct head *h) {
 static void clear_padding(const struct head *h) {
   int64_t rows = h->held->rows, padding = rows - h->held->there;
   for (int64_t t = 0; t < h->e->g->tokens && padding > 0; t++)
-    memset(spp_engine_at(h->e, h->logits, t * rows + h->held->there), 0,
-           (size_t)(padding * spp_storage_bytes(h->e->store)));
+    spp_engine_clear(h->e, spp_engine_at(h->e, h->logits, t * rows + h->held->there),
+                     padding * spp_storage_bytes(h->e->store));
 }
 
 /* Maximum, sum of exponentials and target logit of each token, over the whole vocabulary. */
@@ -204,27 +202,39 @@ static enum spp_status agree(struct head *h) {
   const struct spp_label label = {"loss statistics", SPP_PASS_FORWARD};
   int64_t n = e->g->tokens;
   if (e->g->tp == 1) return SPP_OK;
-  float *local_max = e->batch.losses; /* free until the loss is known */
-  memcpy(local_max, h->max, (size_t)n * sizeof(float));
+  float *local_max = e->batch.placed.losses; /* free until the loss is known */
+  spp_engine_copy(e, local_max, h->max, n * (int64_t)sizeof(float));
   SPP_TRY(spp_group_all_reduce_max(&e->groups.tp, label, h->max, n, e->rank->diag));
-  spp_cross_entropy_rescale(n, local_max, h->max, h->sum);
+  e->rank->ops->cross_entropy_rescale(e->rank->queue, n, local_max, h->max, h->sum);
   SPP_TRY(spp_group_all_reduce(&e->groups.tp, label, h->sum, n, e->rank->diag));
   return spp_group_all_reduce(&e->groups.tp, label, h->target, n, e->rank->diag);
 }
 
+static enum spp_status add_losses(const struct head *h) {
+  struct spp_engine *e = h->e;
+  int64_t n = e->g->tokens;
+  struct spp_view view = spp_view_floats(e->batch.placed.losses, n, SPP_VIEW_READ);
+  e->rank->ops->cross_entropy_loss(e->rank->queue, n, e->batch.placed.targets, h->max, h->sum, h->target,
+                                   e->batch.placed.losses);
+  SPP_TRY(spp_views_open(e->rank, &view, 1));
+  const float *losses = view.data;
+  for (int64_t t = 0; t < n; t++)
+    e->loss += (double)losses[t] * (double)e->batch.token_weights[t];
+  spp_views_close(e->rank, &view, 1);
+  return SPP_OK;
+}
+
 static enum spp_status loss(struct head *h) {
   struct spp_engine *e = h->e;
-  int64_t n = e->g->tokens, counted;
+  int64_t n = e->g->tokens;
   SPP_TRY(spp_engine_floats(e, SPP_PART_LOGITS, "loss statistics", n, &h->max));
   SPP_TRY(spp_engine_floats(e, SPP_PART_LOGITS, "loss statistics", n, &h->sum));
   SPP_TRY(spp_engine_floats(e, SPP_PART_LOGITS, "loss statistics", n, &h->target));
   struct spp_cross_entropy call = entropy_of(h);
-  e->rank->kernels->ops->cross_entropy_local(&call);
+  e->rank->ops->cross_entropy_local(e->rank->queue, &call);
   SPP_TRY(agree(h));
-  spp_cross_entropy_loss(n, e->batch.targets, h->max, h->sum, h->target, e->batch.losses, &counted);
-  for (int64_t t = 0; t < n; t++)
-    e->loss += (double)e->batch.losses[t] * (double)e->batch.token_weights[t];
-  e->rank->kernels->ops->cross_entropy_backward(&call);
+  SPP_TRY(add_losses(h));
+  e->rank->ops->cross_entropy_backward(e->rank->queue, &call);
   clear_padding(h);
   spp_heap_free(&e->rank->heap, h->max);
   spp_heap_free(&e->rank->heap, h->sum);
@@ -238,9 +248,8 @@ static void finish_back(const struct head *h) {
   int64_t width = h->held->rows;
   scale(e, e->arch->logit_scale, h->logits, e->g->tokens * width);
   if (!spp_use_has(&h->use, SPP_SLOT_HEAD_BIAS)) return;
-  for (int64_t t = 0; t < e->g->tokens; t++)
-    e->rank->kernels->ops->accumulate(width, 1.0F, spp_engine_at(e, h->logits, t * width), e->store,
-                                      spp_use_grad(&h->use, SPP_SLOT_HEAD_BIAS));
+  e->rank->ops->sum_rows(e->rank->queue, e->g->tokens, width, e->store, h->logits,
+                         spp_use_grad(&h->use, SPP_SLOT_HEAD_BIAS));
 }
 
 /* Gradient of the head and of its input. */

@@ -36,7 +36,7 @@ static enum spp_status check(const struct spp_engine *e, struct spp_diag *diag) 
 static enum spp_status open_group(struct spp_engine *e, struct spp_rank_group *group, enum spp_group purpose,
                                   int64_t first, int64_t stride, int64_t size) {
   void *staging;
-  spp_group_make(group, e->rank->end, &e->rank->tally, purpose, (int)first, (int)stride, (int)size);
+  spp_group_make(group, e->rank->tensors, &e->rank->tally, purpose, (int)first, (int)stride, (int)size);
   if (size == 1) return SPP_OK;
   SPP_TRY(spp_heap_bytes(&e->rank->heap, SPP_PART_NCCL, "communicator buffers", STAGING_BYTES, &staging,
                          e->rank->diag));
@@ -79,7 +79,7 @@ static enum spp_status open_expert_groups(struct spp_engine *e) {
   g->ep_rank = in_stage % l->ep;
   SPP_TRY(open_group(e, &g->ep, SPP_GROUP_EP, rank - g->ep_rank, 1, l->ep));
   if (e->arch->experts == 0 || e->g->expert_group == 1) return SPP_OK;
-  spp_group_make(&g->expert_dp, e->rank->end, &e->rank->tally, SPP_GROUP_DP,
+  spp_group_make(&g->expert_dp, e->rank->tensors, &e->rank->tally, SPP_GROUP_DP,
                  (int)(rank - in_stage + g->ep_rank), (int)l->ep, (int)e->g->expert_group);
   g->expert_dp.staging = g->world.staging;
   g->expert_dp.staging_floats = g->world.staging_floats;
@@ -109,7 +109,7 @@ static enum spp_status open_attention(struct spp_engine *e) {
                                         .has_sinks = a->attention_sinks,
                                         .ulysses = &e->groups.ulysses,
                                         .ring = &e->groups.ring};
-  return spp_attention_open(&e->attention, e->rank->diag);
+  return spp_attention_open(e->rank, &e->attention);
 }
 
 void spp_engine_turn_to(struct spp_engine *e, const struct spp_unit *unit) {
@@ -145,7 +145,8 @@ enum spp_status spp_engine_open(struct spp_rank *rank, const struct spp_exec_pla
 }
 
 void spp_engine_close(struct spp_engine *engine) {
-  spp_attention_close(&engine->attention);
+  if (!engine->rank) return; /* never opened */
+  spp_attention_close(engine->rank, &engine->attention);
   spp_arena_free(&engine->arena);
 }
 
@@ -153,7 +154,8 @@ enum spp_status spp_engine_gradients(struct spp_engine *e) {
   e->loss = 0;
   spp_states_clear_grads(e);
   SPP_TRY(spp_pipeline_run(e));
-  return spp_states_reduce(e);
+  SPP_TRY(spp_states_reduce(e));
+  return spp_rank_finish(e->rank);
 }
 
 bool spp_engine_counts_loss(const struct spp_engine *e) {

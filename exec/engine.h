@@ -7,6 +7,7 @@
 
 #include "exec/attention_parallel.h"
 #include "exec/relu_sides.h"
+#include "exec/view.h"
 #include "exec/weights.h"
 
 /* Groups of one rank; those of one member are NULL. */
@@ -78,8 +79,12 @@ struct spp_layer_kept {
 struct spp_batch {    /* of one micro-batch, [tokens] */
   int64_t *positions; /* within the document */
   int32_t *ids, *targets;
-  float *token_weights, *losses;
+  float *token_weights;
   int64_t first_sequence; /* of the step */
+  struct {                /* the same as operators read them, and what they write */
+    int32_t *ids, *targets;
+    float *token_weights, *losses;
+  } placed;
 };
 
 /* Documents packed into sequences; sequence q of a step holds those of q % count. */
@@ -120,7 +125,7 @@ struct spp_engine {
   } angles[2];                 /* [1]: of layers with a window, where those turn by others */
   struct spp_layer_kept *kept; /* [micro-batches in flight][layers of the stage] */
   int64_t step;
-  double loss;               /* of this rank's tokens, this step */
+  double loss;                  /* of this rank's tokens, this step */
   struct spp_routes *routes;    /* NULL: none */
   struct spp_relu_sides *sides; /* NULL: none */
   bool follows;                 /* them, or writes them */
@@ -141,7 +146,7 @@ enum spp_status spp_engine_update(struct spp_engine *e);
  * `number` counts through the model (exec/weights.h). Call between the two functions above for gradients. */
 typedef void spp_element_visit(void *context, const struct spp_weight *weight, int64_t number,
                                float weight_value, float gradient);
-void spp_engine_visit(const struct spp_engine *e, spp_element_visit *visit, void *context);
+enum spp_status spp_engine_visit(const struct spp_engine *e, spp_element_visit *visit, void *context);
 
 /* Does this rank's loss count, or has another rank of its tensor-parallel group or pipeline the same? */
 bool spp_engine_counts_loss(const struct spp_engine *e);
@@ -260,6 +265,12 @@ enum spp_status spp_engine_floats(struct spp_engine *e, enum spp_part part, cons
 static inline void *spp_engine_at(const struct spp_engine *e, void *data, int64_t i) {
   return spp_at(data, e->store, i);
 }
+static inline void spp_engine_copy(const struct spp_engine *e, void *to, const void *from, int64_t bytes) {
+  e->rank->device->copy(e->rank->queue, to, from, bytes);
+}
+static inline void spp_engine_clear(const struct spp_engine *e, void *data, int64_t bytes) {
+  e->rank->device->clear(e->rank->queue, data, bytes);
+}
 static inline struct spp_span spp_engine_span(const struct spp_engine *e, void *data, int64_t elements) {
   return (struct spp_span){data, elements, e->store};
 }
@@ -267,7 +278,7 @@ static inline struct spp_span spp_engine_span(const struct spp_engine *e, void *
 int64_t spp_stream_elements(const struct spp_engine *e);
 
 enum spp_status spp_batch_open(struct spp_engine *e);
-void spp_batch_fill(struct spp_engine *e, int64_t micro_batch);
+enum spp_status spp_batch_fill(struct spp_engine *e, int64_t micro_batch);
 
 enum spp_status spp_pipeline_run(struct spp_engine *e);
 

@@ -1,6 +1,7 @@
 #include "exec/expert_choice.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -131,23 +132,62 @@ static void choose_by_score(struct spp_engine *e, int64_t layer, const float *pr
   }
 }
 
-enum spp_status spp_expert_choice_open(struct spp_engine *e, int64_t layer, const float *probs,
-                                       struct spp_expert_choice *c) {
-  int64_t bytes = e->g->stream_tokens * e->arch->experts_per_token * (int64_t)sizeof(int32_t);
-  void *experts, *rows;
-  SPP_TRY(
-      spp_heap_bytes(&e->rank->heap, SPP_PART_CONTEXT, "routing workspace", bytes, &experts, e->rank->diag));
-  SPP_TRY(spp_heap_bytes(&e->rank->heap, SPP_PART_CONTEXT, "routing workspace", bytes, &rows, e->rank->diag));
-  *c = (struct spp_expert_choice){.experts = experts, .rows = rows, .leaves_room = capacity(e) > 0};
-  if (capacity(e) > 0)
-    choose_by_score(e, layer, probs, c);
-  else
-    choose_balanced(e, c);
+static int64_t choice_bytes(const struct spp_engine *e) {
+  return e->g->stream_tokens * e->arch->experts_per_token * (int64_t)sizeof(int32_t);
+}
+
+static enum spp_status workspace(struct spp_engine *e, int32_t **data) {
+  void *block;
+  SPP_TRY(spp_heap_bytes(&e->rank->heap, SPP_PART_CONTEXT, "routing workspace", choice_bytes(e), &block,
+                         e->rank->diag));
+  *data = block;
   return SPP_OK;
 }
 
+/* On a device the program has its own copy. */
+static enum spp_status open_choice(struct spp_engine *e, struct spp_expert_choice *c) {
+  *c = (struct spp_expert_choice){.leaves_room = capacity(e) > 0};
+  SPP_TRY(workspace(e, &c->placed));
+  if (spp_rank_is_processor(e->rank)) {
+    c->experts = c->placed;
+    return workspace(e, &c->rows);
+  }
+  c->experts = malloc((size_t)choice_bytes(e));
+  c->rows = malloc((size_t)choice_bytes(e));
+  return c->experts && c->rows ? SPP_OK : spp_diag_oom(e->rank->diag);
+}
+
+static enum spp_status choose_all(struct spp_engine *e, int64_t layer, const float *probs,
+                                  struct spp_expert_choice *c) {
+  struct spp_view view = spp_view_floats(probs, e->g->stream_tokens * e->arch->experts, SPP_VIEW_READ);
+  if (capacity(e) <= 0) {
+    choose_balanced(e, c);
+    return SPP_OK;
+  }
+  SPP_TRY(spp_views_open(e->rank, &view, 1));
+  choose_by_score(e, layer, view.data, c);
+  spp_views_close(e->rank, &view, 1);
+  return SPP_OK;
+}
+
+enum spp_status spp_expert_choice_open(struct spp_engine *e, int64_t layer, const float *probs,
+                                       struct spp_expert_choice *c) {
+  enum spp_status status = open_choice(e, c);
+  if (status == SPP_OK) status = choose_all(e, layer, probs, c);
+  if (status != SPP_OK)
+    spp_expert_choice_close(e, c);
+  else if (c->placed != c->experts)
+    e->rank->device->upload(e->rank->queue, c->placed, c->experts, choice_bytes(e));
+  return status;
+}
+
 void spp_expert_choice_close(struct spp_engine *e, struct spp_expert_choice *c) {
-  spp_heap_free(&e->rank->heap, c->experts);
-  spp_heap_free(&e->rank->heap, c->rows);
+  spp_heap_free(&e->rank->heap, c->placed);
+  if (spp_rank_is_processor(e->rank)) {
+    spp_heap_free(&e->rank->heap, c->rows);
+  } else {
+    free(c->experts);
+    free(c->rows);
+  }
   *c = (struct spp_expert_choice){.experts = NULL};
 }

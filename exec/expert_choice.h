@@ -19,6 +19,7 @@
 
 struct spp_expert_choice {
   int32_t *experts, *rows; /* [stream tokens][k]; row -1: no room */
+  int32_t *placed;         /* the experts, as operators read them */
   bool leaves_room;        /* some rows stay empty */
 };
 /* For the micro-batch at hand. Its blocks are workspace, not predicted. */

@@ -1,7 +1,5 @@
 /* All-gather of K and V over the ring ranks, put in order of position; backward gathers again and scatters
  * the sums of their gradients (NVIDIA/TransformerEngine context_parallel.py AttnFuncWithCPAndKVAllGather). */
-#include <string.h>
-
 #include "exec/attention_pieces.h"
 #include "exec/try.h"
 
@@ -22,8 +20,8 @@ static struct gather gather_v(const struct spp_attention *a) {
 static void *own(const struct gather *g, void *by_rank) {
   return spp_at(by_rank, g->a->store, g->a->ring->me * g->elements);
 }
-static size_t own_bytes(const struct gather *g) {
-  return (size_t)(g->elements * spp_storage_bytes(g->a->store));
+static int64_t own_bytes(const struct gather *g) {
+  return g->elements * spp_storage_bytes(g->a->store);
 }
 static struct spp_span span_of(const struct gather *g, void *by_rank) {
   return (struct spp_span){by_rank, g->elements * g->a->cut.ring, g->a->store};
@@ -34,7 +32,8 @@ static enum spp_status whole(struct spp_rank *rank, const struct gather *g, cons
 }
 
 /* Between rank after rank and position after position. */
-static void reorder(const struct gather *g, void *by_rank, void *by_position, bool to_position) {
+static void reorder(struct spp_rank *rank, const struct gather *g, void *by_rank, void *by_position,
+                    bool to_position) {
   const enum spp_storage store = g->a->store;
   int64_t at = 0;
   for (int64_t r = 0; r < g->a->cut.ring; r++) {
@@ -43,8 +42,8 @@ static void reorder(const struct gather *g, void *by_rank, void *by_position, bo
       int64_t elements = p->runs[i].count * g->width;
       void *there = spp_at(by_position, store, p->runs[i].first * g->width),
            *here = spp_at(by_rank, store, at);
-      memcpy(to_position ? there : here, to_position ? here : there,
-             (size_t)(elements * spp_storage_bytes(store)));
+      rank->device->copy(rank->queue, to_position ? there : here, to_position ? here : there,
+                         elements * spp_storage_bytes(store));
       at += elements;
     }
   }
@@ -54,10 +53,10 @@ static enum spp_status fetch(struct spp_rank *rank, const struct gather *g, stru
                              const void *mine, void **ordered) {
   void *by_rank;
   SPP_TRY(whole(rank, g, "gathered K and V", &by_rank));
-  memcpy(own(g, by_rank), mine, own_bytes(g));
+  rank->device->copy(rank->queue, own(g, by_rank), mine, own_bytes(g));
   SPP_TRY(spp_group_all_gather_span(g->a->ring, label, span_of(g, by_rank), rank->diag));
   SPP_TRY(whole(rank, g, "gathered K and V", ordered));
-  reorder(g, by_rank, *ordered, true);
+  reorder(rank, g, by_rank, *ordered, true);
   spp_heap_free(&rank->heap, by_rank);
   return SPP_OK;
 }
@@ -91,11 +90,11 @@ static enum spp_status scatter(struct spp_rank *rank, const struct gather *g, co
   const struct spp_label label = {what, SPP_PASS_BACKWARD};
   void *by_rank;
   SPP_TRY(whole(rank, g, "gradients of gathered K and V", &by_rank));
-  reorder(g, by_rank, ordered, false);
+  reorder(rank, g, by_rank, ordered, false);
   spp_heap_free(&rank->heap, ordered);
   SPP_TRY(spp_group_reduce_scatter_span(g->a->ring, label, span_of(g, by_rank), rank->diag));
   SPP_TRY(spp_attention_block(rank, g->a, SPP_PART_TRANSIENT, "gradients of q, k, v", g->elements, mine));
-  memcpy(*mine, own(g, by_rank), own_bytes(g));
+  rank->device->copy(rank->queue, *mine, own(g, by_rank), own_bytes(g));
   spp_heap_free(&rank->heap, by_rank);
   return SPP_OK;
 }

@@ -1,8 +1,5 @@
 #include "exec/group.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/num.h"
 #include "exec/try.h"
 
@@ -69,7 +66,8 @@ enum spp_status spp_group_all_to_all(const struct spp_rank_group *g, struct spp_
   const struct call c = begin(g, SPP_ALL_TO_ALL, label, diag);
   const char *from = sent;
   char *to = received;
-  memcpy(to + g->me * bytes_each, from + g->me * bytes_each, (size_t)bytes_each);
+  const struct spp_runner *r = &g->end->memory;
+  r->device->copy(r->queue, to + g->me * bytes_each, from + g->me * bytes_each, bytes_each);
   for (int i = 1; i < g->size; i++) {
     struct spp_transfer out, in;
     int next = neighbour(g, i), previous = neighbour(g, -i);
@@ -114,27 +112,13 @@ static enum spp_status gather(const struct call *c, const struct cut *cut) {
   return SPP_OK;
 }
 
-typedef void combine(int64_t n, const void *from, void *into);
-static void combine_sum(int64_t n, const void *from, void *into) {
-  const float *x = from;
-  float *sum = into;
-  for (int64_t i = 0; i < n; i++)
-    sum[i] += x[i];
+/* What is received is combined with what is there, where both lie. */
+typedef void combine(const struct spp_runner *r, struct spp_span from, void *into);
+static void combine_sum(const struct spp_runner *r, struct spp_span from, void *into) {
+  r->device->ops->add(r->queue, from.count, from.storage, into, from.data, into);
 }
-static void combine_sum_bf16(int64_t n, const void *from, void *into) {
-  const uint16_t *x = from;
-  uint16_t *sum = into;
-  for (int64_t i = 0; i < n; i++)
-    sum[i] = spp_float_to_bf16(spp_bf16_to_float(sum[i]) + spp_bf16_to_float(x[i]));
-}
-static void combine_max(int64_t n, const void *from, void *into) {
-  const float *x = from;
-  float *most = into;
-  for (int64_t i = 0; i < n; i++)
-    most[i] = fmaxf(most[i], x[i]);
-}
-static combine *sum_of(enum spp_storage storage) {
-  return storage == SPP_STORE_BF16 ? combine_sum_bf16 : combine_sum;
+static void combine_max(const struct spp_runner *r, struct spp_span from, void *into) {
+  r->device->ops->maximum(r->queue, from.count, from.data, into);
 }
 
 /* One step of the reduction: a shard leaves while another arrives, a staging buffer at a time. */
@@ -152,7 +136,7 @@ static enum spp_status reduce_step(const struct call *c, const struct cut *cut, 
     if (sends > 0) SPP_TRY(wait(c, &out));
     if (gets <= 0) continue;
     SPP_TRY(wait(c, &in));
-    with(gets, g->staging, element(cut, into + at));
+    with(&g->end->memory, (struct spp_span){g->staging, gets, cut->span.storage}, element(cut, into + at));
   }
   return SPP_OK;
 }
@@ -178,7 +162,7 @@ enum spp_status spp_group_reduce_scatter_span(const struct spp_rank_group *g, st
   if (g->size == 1) return SPP_OK;
   const struct call c = begin(g, SPP_REDUCE_SCATTER, label, diag);
   const struct cut cut = {data, g->size};
-  return scatter(&c, &cut, sum_of(data.storage));
+  return scatter(&c, &cut, combine_sum);
 }
 
 static enum spp_status all_reduce(const struct spp_rank_group *g, struct spp_label label,
@@ -192,7 +176,7 @@ static enum spp_status all_reduce(const struct spp_rank_group *g, struct spp_lab
 
 enum spp_status spp_group_all_reduce_span(const struct spp_rank_group *g, struct spp_label label,
                                           struct spp_span data, struct spp_diag *diag) {
-  return all_reduce(g, label, data, sum_of(data.storage), diag);
+  return all_reduce(g, label, data, combine_sum, diag);
 }
 
 enum spp_status spp_group_all_reduce_max(const struct spp_rank_group *g, struct spp_label label, float *data,

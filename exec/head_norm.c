@@ -20,7 +20,7 @@ void spp_head_norm_forward(const struct spp_layer_work *w, enum spp_slot slot, i
   for (int64_t row = 0; row < w->e->g->tokens * heads; row++) {
     struct spp_layernorm call = call_of(w, slot, heads, row, x, stats);
     call.y = spp_engine_at(w->e, y, row * call.width);
-    w->ops->layernorm_forward(&call);
+    w->ops->layernorm_forward(w->q, &call);
   }
 }
 
@@ -31,6 +31,6 @@ void spp_head_norm_backward(const struct spp_layer_work *w, enum spp_slot slot, 
     int64_t head = w->e->groups.tp_rank * heads + row % heads;
     call.dy = call.dx = spp_engine_at(w->e, dy, row * call.width);
     call.dweight = spp_use_grad(w->use, slot) + head * call.width;
-    w->ops->layernorm_backward(&call);
+    w->ops->layernorm_backward(w->q, &call);
   }
 }

@@ -12,9 +12,10 @@
 /* x86-64 has pages of this size; larger ones only make the count of pages too small. */
 enum { ALIGNMENT = 64, PAGE_BYTES = 4096 };
 
-/* Stands in the 64 bytes before the data. */
+/* Stands in the 64 bytes before the data, or beside memory of a device. */
 struct spp_heap_block {
   struct spp_heap_block *next, *previous;
+  void *data;
   int64_t bytes;
   int64_t taken; /* of the system or malloc, with this header */
   int row;
@@ -22,8 +23,17 @@ struct spp_heap_block {
 };
 _Static_assert(sizeof(struct spp_heap_block) <= ALIGNMENT, "the header fits before the data");
 
-static struct spp_heap_block *block_of(void *data) {
-  return (struct spp_heap_block *)(void *)((char *)data - ALIGNMENT);
+/* On a device there are a few hundred at most, the youngest first. */
+static struct spp_heap_block *block_of(const struct spp_heap *heap, const void *data) {
+  struct spp_heap_block *block = heap->blocks;
+  union {
+    const char *read;
+    struct spp_heap_block *block;
+  } before = {.read = (const char *)data - ALIGNMENT};
+  if (!heap->memory.device) return before.block;
+  while (block->data != data)
+    block = block->next;
+  return block;
 }
 
 static void count_total(struct spp_heap_total *total, int64_t bytes) {
@@ -45,19 +55,37 @@ static struct spp_heap_block *take_pages(const struct spp_heap *heap, int64_t by
   struct spp_heap_block *block =
       mmap(NULL, (size_t)taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) return NULL;
-  *block = (struct spp_heap_block){.bytes = bytes, .taken = taken, .own_pages = true};
+  *block = (struct spp_heap_block){.taken = taken, .own_pages = true};
   return block;
 }
 
-static struct spp_heap_block *take(const struct spp_heap *heap, int64_t bytes) {
-  int64_t taken = whole_bytes(bytes);
+static enum spp_status take(const struct spp_heap *heap, int64_t bytes, struct spp_heap_block **taken,
+                            struct spp_diag *diag) {
+  int64_t room = whole_bytes(bytes);
   struct spp_heap_block *block = take_pages(heap, bytes);
-  if (block || !(block = aligned_alloc(ALIGNMENT, (size_t)taken))) return block;
-  *block = (struct spp_heap_block){.bytes = bytes, .taken = taken};
-  return block;
+  if (!block) {
+    if (!(block = aligned_alloc(ALIGNMENT, (size_t)room))) return spp_diag_oom(diag);
+    *block = (struct spp_heap_block){.taken = room};
+  }
+  block->data = (char *)block + ALIGNMENT;
+  *taken = block;
+  return SPP_OK;
 }
 
-static void give_back(struct spp_heap_block *block) {
+static enum spp_status take_of_device(const struct spp_heap *heap, int64_t bytes,
+                                      struct spp_heap_block **taken, struct spp_diag *diag) {
+  struct spp_heap_block *block = calloc(1, sizeof *block);
+  if (!block) return spp_diag_oom(diag);
+  enum spp_status status = heap->memory.device->allocate(heap->memory.queue, bytes, &block->data, diag);
+  if (status == SPP_OK)
+    *taken = block;
+  else
+    free(block);
+  return status;
+}
+
+static void give_back(const struct spp_heap *heap, struct spp_heap_block *block) {
+  if (heap->memory.device) heap->memory.device->release(heap->memory.queue, block->data);
   if (block->own_pages)
     munmap(block, (size_t)block->taken);
   else
@@ -72,7 +100,7 @@ void spp_heap_close(struct spp_heap *heap) {
   while (heap->blocks) {
     struct spp_heap_block *next = heap->blocks->next;
     count_total(heap->total, -heap->blocks->taken);
-    give_back(heap->blocks);
+    give_back(heap, heap->blocks);
     heap->blocks = next;
   }
 }
@@ -109,8 +137,10 @@ enum spp_status spp_heap_bytes(struct spp_heap *heap, enum spp_part part, const 
   int row = row_of(heap, part, name);
   if (row < 0) return names_used_up(diag);
   if (bytes < 0 || bytes > INT64_MAX / 2) return spp_diag_oom(diag);
-  struct spp_heap_block *block = take(heap, bytes);
-  if (!block) return spp_diag_oom(diag);
+  struct spp_heap_block *block = NULL;
+  enum spp_status status = (heap->memory.device ? take_of_device : take)(heap, bytes, &block, diag);
+  if (status != SPP_OK) return status;
+  block->bytes = bytes;
   block->next = heap->blocks;
   block->row = row;
   if (block->next) block->next->previous = block;
@@ -121,7 +151,7 @@ enum spp_status spp_heap_bytes(struct spp_heap *heap, enum spp_part part, const 
     heap->bytes += bytes;
     note_growth(heap);
   }
-  *data = (char *)block + ALIGNMENT;
+  *data = block->data;
   return SPP_OK;
 }
 
@@ -136,7 +166,7 @@ enum spp_status spp_heap_floats(struct spp_heap *heap, enum spp_part part, const
 
 void spp_heap_free(struct spp_heap *heap, void *data) {
   if (!data) return;
-  struct spp_heap_block *block = block_of(data);
+  struct spp_heap_block *block = block_of(heap, data);
   if (block->previous)
     block->previous->next = block->next;
   else
@@ -145,12 +175,12 @@ void spp_heap_free(struct spp_heap *heap, void *data) {
   if (counts(heap, block->row)) heap->bytes -= block->bytes;
   heap->rows[block->row].bytes -= block->bytes;
   count_total(heap->total, -block->taken);
-  give_back(block);
+  give_back(heap, block);
 }
 
 enum spp_status spp_heap_rename(struct spp_heap *heap, void *data, enum spp_part part, const char *name,
                                 struct spp_diag *diag) {
-  struct spp_heap_block *block = block_of(data);
+  struct spp_heap_block *block = block_of(heap, data);
   int row = row_of(heap, part, name);
   if (row < 0) return names_used_up(diag);
   heap->rows[block->row].bytes -= block->bytes;

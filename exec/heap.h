@@ -4,7 +4,7 @@
 #define SPP_EXEC_HEAP_H
 
 #include "base/num.h"
-#include "kernels/bf16.h"
+#include "kernels/device.h"
 #include "model/memory.h"
 
 enum { SPP_HEAP_NAMES = 160 };
@@ -26,6 +26,7 @@ struct spp_heap_total {
 
 struct spp_heap_block;
 struct spp_heap {
+  struct spp_runner memory;      /* whose memory; device NULL: the program's own. Set after spp_heap_init */
   struct spp_heap_total *total;  /* of the process; NULL: not counted. Set after spp_heap_init */
   struct spp_heap_block *blocks; /* alive */
   enum spp_moment moment;        /* what the rank is doing: set by who does it */
@@ -41,8 +42,9 @@ void spp_heap_init(struct spp_heap *heap);
 /* Frees what is still alive. */
 void spp_heap_close(struct spp_heap *heap);
 
-/* `count` floats, not initialised, at a multiple of 64 bytes; count 0 gives a valid pointer. The bytes asked
- * for are counted. name: static storage. SPP_ERR_INTERNAL when memory is out or the names are used up. */
+/* `count` floats, not initialised, at a multiple of 64 bytes (of a device: where it puts them); count 0 gives
+ * a valid pointer. The bytes asked for are counted. name: static storage. SPP_ERR_INTERNAL when memory is out
+ * or the names are used up. */
 enum spp_status spp_heap_floats(struct spp_heap *heap, enum spp_part part, const char *name, int64_t count,
                                 float **data, struct spp_diag *diag);
 enum spp_status spp_heap_bytes(struct spp_heap *heap, enum spp_part part, const char *name, int64_t bytes,

@@ -32,7 +32,7 @@ void spp_layer_rotate(const struct spp_layer_work *w, int64_t heads, int64_t hea
                                 .first = first,
                                 .width = a->rotary_dim,
                                 .neighbours = a->rotary_neighbours};
-  w->ops->rope(&call);
+  w->ops->rope(w->q, &call);
 }
 
 /* --- forward --- */
@@ -86,8 +86,8 @@ static void fill_sinks(const struct spp_layer_work *w) {
   const struct spp_attention *a = &w->e->attention;
   const void *sinks = a->sinks ? spp_use_weight(w->use, SPP_SLOT_SINKS) : NULL;
   if (sinks)
-    w->ops->convert(a->heads_here, spp_at_const(sinks, w->e->store, a->first_here), w->e->store, a->sinks,
-                    SPP_STORE_F32);
+    w->ops->convert(w->q, a->heads_here, spp_at_const(sinks, w->e->store, a->first_here), w->e->store,
+                    a->sinks, SPP_STORE_F32);
 }
 
 /* Attention; under selective recompute it keeps what spp_attention_again starts from. */

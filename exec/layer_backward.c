@@ -31,8 +31,8 @@ static enum spp_status enter(const struct walk *b, int i, const void *dy, const 
   *scaled = NULL;
   if (scale != 1) {
     SPP_TRY(spp_engine_block(w->e, SPP_PART_TRANSIENT, "scaled gradient", n, scaled));
-    w->ops->convert(n, dy, w->e->store, *scaled, w->e->store);
-    w->ops->scale(n, (float)scale, *scaled, w->e->store);
+    w->ops->convert(w->q, n, dy, w->e->store, *scaled, w->e->store);
+    w->ops->scale(w->q, n, (float)scale, *scaled, w->e->store);
     *inner = *scaled;
   }
   if (b->shape.behind[i] == SPP_SLOT_COUNT) return SPP_OK;
@@ -94,7 +94,7 @@ static void norm_back(const struct walk *b, int i, void *d) {
 }
 
 static void add_to(const struct walk *b, void *sum, void **d) {
-  b->w.ops->add(spp_stream_elements(b->w.e), b->w.e->store, sum, *d, sum);
+  b->w.ops->add(b->w.q, spp_stream_elements(b->w.e), b->w.e->store, sum, *d, sum);
   spp_layer_drop(&b->w, d);
 }
 

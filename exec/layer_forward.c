@@ -49,8 +49,8 @@ static enum spp_status leave(const struct spp_layer_work *w, const struct spp_la
     spp_stream_norm(w, shape->behind[i], b->output, *out, b->output_stats);
   }
   if (e->arch->residual_scale != 1)
-    w->ops->scale(spp_stream_elements(e), (float)e->arch->residual_scale, *out, e->store);
-  w->ops->add(spp_stream_elements(e), e->store, *out, stream, *out);
+    w->ops->scale(w->q, spp_stream_elements(e), (float)e->arch->residual_scale, *out, e->store);
+  w->ops->add(w->q, spp_stream_elements(e), e->store, *out, stream, *out);
   return SPP_OK;
 }
 

@@ -3,8 +3,6 @@
  * is shared by all heads. Under tensor parallelism every rank makes the latents of its stream
  * (NVIDIA/Megatron-LM megatron/core/transformer/multi_latent_attention.py 0.14.0 get_query_key_value_tensors:
  * duplicated down-projections); with Megatron sequence parallelism these are gathered, not the stream. */
-#include <string.h>
-
 #include "exec/layer_work.h"
 #include "exec/try.h"
 
@@ -52,10 +50,9 @@ struct columns {
 };
 static void copy(const struct spp_layer_work *w, int64_t n, int64_t width, const struct columns *c) {
   const enum spp_storage store = w->e->store;
-  for (int64_t i = 0; i < n; i++)
-    memcpy(spp_at(c->to, store, i * c->to_width + c->to_first),
-           spp_at_const(c->from, store, i * c->from_width + c->from_first),
-           (size_t)(width * spp_storage_bytes(store)));
+  int64_t each = spp_storage_bytes(store);
+  w->e->rank->device->copy_rows(w->q, n, width * each, spp_at(c->to, store, c->to_first), c->to_width * each,
+                                spp_at_const(c->from, store, c->from_first), c->from_width * each);
 }
 
 /* --- forward --- */
@@ -165,24 +162,37 @@ enum spp_status spp_latent_forward(const struct spp_layer_work *w, const void *x
 
 /* --- backward --- */
 
+/* The shared part of k, [tokens][rope], has the gradient of all heads' parts together. */
+static enum spp_status sum_heads(const struct spp_layer_work *w, const void *k, void *shared) {
+  const struct spp_arch *a = w->e->arch;
+  const enum spp_storage store = w->e->store;
+  int64_t tokens = w->e->g->tokens, heads = w->e->g->heads_local, each = spp_storage_bytes(store);
+  int64_t nope = a->qk_nope_dim, rope = a->qk_rope_dim;
+  struct spp_view views[] = {spp_view_of(k, tokens * heads * (nope + rope) * each, SPP_VIEW_READ),
+                             spp_view_of(shared, tokens * rope * each, SPP_VIEW_WRITE)};
+  SPP_TRY(spp_views_open(w->e->rank, views, 2));
+  for (int64_t t = 0; t < tokens; t++)
+    for (int64_t i = 0; i < rope; i++) {
+      float sum = 0.0F;
+      for (int64_t h = 0; h < heads; h++)
+        sum += spp_load(views[0].data, store, (t * heads + h) * (nope + rope) + nope + i);
+      spp_store(views[1].data, store, t * rope + i, sum);
+    }
+  spp_views_close(w->e->rank, views, 2);
+  return SPP_OK;
+}
+
 /* Gradients of the joined product and of the shared part of k, summed over the heads of this rank in fp32. */
 static enum spp_status join(const struct spp_layer_work *w, struct spp_attention_grads *g, void **joined,
                             void **shared) {
   const struct spp_arch *a = w->e->arch;
-  const enum spp_storage store = w->e->store;
-  int64_t tokens = w->e->g->tokens, heads = w->e->g->heads_local, n = tokens * heads;
+  int64_t tokens = w->e->g->tokens, n = tokens * w->e->g->heads_local;
   int64_t nope = a->qk_nope_dim, rope = a->qk_rope_dim, v = a->v_head_dim;
   SPP_TRY(block(w, work_part, "k and v joined", n * (nope + v), joined));
   SPP_TRY(block(w, work_part, rope_key, tokens * rope, shared));
   copy(w, n, nope, &(struct columns){*joined, nope + v, 0, g->k, nope + rope, 0});
   copy(w, n, v, &(struct columns){*joined, nope + v, nope, g->v, v, 0});
-  for (int64_t t = 0; t < tokens; t++)
-    for (int64_t i = 0; i < rope; i++) {
-      float sum = 0.0F;
-      for (int64_t h = 0; h < heads; h++)
-        sum += spp_load(g->k, store, (t * heads + h) * (nope + rope) + nope + i);
-      spp_store(*shared, store, t * rope + i, sum);
-    }
+  SPP_TRY(sum_heads(w, g->k, *shared));
   spp_layer_drop(w, &g->k);
   spp_layer_drop(w, &g->v);
   return SPP_OK;
@@ -215,9 +225,8 @@ static enum spp_status from_stream(const struct spp_layer_work *w, const struct 
   const enum spp_storage store = w->e->store;
   SPP_TRY(spp_linear_weight(w->e->rank, rows(w), held->cols, held->rows, spp_linear_in(store), *dy, x,
                             spp_use_grad(w->use, s->down)));
-  for (int64_t t = 0; t < rows(w) && spp_use_has(w->use, s->down_bias); t++)
-    w->ops->accumulate(held->rows, 1.0F, spp_at_const(*dy, store, t * held->rows), store,
-                       spp_use_grad(w->use, s->down_bias));
+  if (spp_use_has(w->use, s->down_bias))
+    w->ops->sum_rows(w->q, rows(w), held->rows, store, *dy, spp_use_grad(w->use, s->down_bias));
   SPP_TRY(spp_linear_input(w->e->rank, rows(w), held->cols, held->rows, spp_linear_in(store), *dy,
                            spp_use_weight(w->use, s->down), add, dx));
   spp_layer_drop(w, dy);
@@ -252,7 +261,7 @@ static enum spp_status plain_query_back(const struct spp_layer_work *w, const vo
   SPP_TRY(spp_layer_input_grad(w, SPP_SLOT_Q, *dq, false, part));
   spp_layer_drop(w, dq);
   SPP_TRY(spp_stream_reduce(w->e, label(w, "attention input"), &part));
-  w->ops->add(spp_stream_elements(w->e), w->e->store, dx, part, dx);
+  w->ops->add(w->q, spp_stream_elements(w->e), w->e->store, dx, part, dx);
   spp_layer_drop(w, &part);
   return SPP_OK;
 }

@@ -46,7 +46,7 @@ static enum spp_status widen(const struct spp_layer_work *w, void **spare) {
   if (is_gated(w)) SPP_TRY(spp_layer_project(w, SPP_SLOT_GATE, SPP_SLOT_GATE_BIAS, x, k->gate_up));
   SPP_TRY(spp_layer_project(w, SPP_SLOT_UP, SPP_SLOT_UP_BIAS, x, up_of(w)));
   const struct spp_held *read = &w->use->unit->held[is_gated(w) ? SPP_SLOT_GATE : SPP_SLOT_UP];
-  spp_relu_sides_meet(e, w->use->unit->layer, read->first_row, read->rows, k->gate_up);
+  SPP_TRY(spp_relu_sides_meet(e, w->use->unit->layer, read->first_row, read->rows, k->gate_up));
   spp_heap_free(&e->rank->heap, gathered);
   drop_spare(w, spare);
   return SPP_OK;
@@ -56,9 +56,9 @@ static void activate(const struct spp_layer_work *w) {
   const struct spp_layer_kept *k = w->kept;
   enum spp_activation f = w->e->arch->activation;
   if (is_gated(w))
-    w->ops->glu_forward(f, inner_elements(w), w->e->store, k->gate_up, up_of(w), k->product);
+    w->ops->glu_forward(w->q, f, inner_elements(w), w->e->store, k->gate_up, up_of(w), k->product);
   else
-    w->ops->activation_forward(f, inner_elements(w), w->e->store, k->gate_up, k->product);
+    w->ops->activation_forward(w->q, f, inner_elements(w), w->e->store, k->gate_up, k->product);
 }
 
 enum spp_status spp_layer_mlp_forward(const struct spp_layer_work *w, void **spare, void **out) {
@@ -110,9 +110,9 @@ static enum spp_status inside(const struct spp_layer_work *w, const void *dy) {
   SPP_TRY(block(w, work_part, "gradients inside the MLP", n, &dproduct));
   SPP_TRY(spp_layer_input_grad(w, SPP_SLOT_DOWN, dy, false, dproduct));
   if (is_gated(w))
-    w->ops->glu_backward(f, n, w->e->store, k->gate_up, up_of(w), dproduct, k->gate_up, up_of(w));
+    w->ops->glu_backward(w->q, f, n, w->e->store, k->gate_up, up_of(w), dproduct, k->gate_up, up_of(w));
   else
-    w->ops->activation_backward(f, n, w->e->store, k->gate_up, dproduct, k->gate_up);
+    w->ops->activation_backward(w->q, f, n, w->e->store, k->gate_up, dproduct, k->gate_up);
   spp_layer_drop(w, &dproduct);
   return SPP_OK;
 }

@@ -37,7 +37,7 @@ static void run_rms(const struct norm *n) {
                                    .dx = n->dx,
                                    .dweight = grad_or_null(n, n->slot),
                                    .offset = (float)n->w->e->arch->norm_offset};
-  (n->dy ? n->w->ops->rmsnorm_backward : n->w->ops->rmsnorm_forward)(&call);
+  (n->dy ? n->w->ops->rmsnorm_backward : n->w->ops->rmsnorm_forward)(n->w->q, &call);
 }
 
 static void run_layer(const struct norm *n) {
@@ -57,7 +57,7 @@ static void run_layer(const struct norm *n) {
                                      .dweight = grad_or_null(n, n->slot),
                                      .dbias = grad_or_null(n, bias),
                                      .offset = (float)n->w->e->arch->norm_offset};
-  (n->dy ? n->w->ops->layernorm_backward : n->w->ops->layernorm_forward)(&call);
+  (n->dy ? n->w->ops->layernorm_backward : n->w->ops->layernorm_forward)(n->w->q, &call);
 }
 
 static void run(const struct norm n) {
@@ -98,11 +98,8 @@ void spp_stream_norm_grad_over(const struct spp_layer_work *w, enum spp_slot slo
 
 void spp_layer_add_bias(const struct spp_layer_work *w, enum spp_slot bias, int64_t rows, int64_t width,
                         void *y) {
-  if (!spp_use_has(w->use, bias)) return;
-  for (int64_t t = 0; t < rows; t++) {
-    void *row = spp_engine_at(w->e, y, t * width);
-    w->ops->add(width, w->e->store, row, spp_use_weight(w->use, bias), row);
-  }
+  if (spp_use_has(w->use, bias))
+    w->ops->add_row(w->q, rows, width, w->e->store, spp_use_weight(w->use, bias), y);
 }
 
 enum spp_status spp_layer_project(const struct spp_layer_work *w, enum spp_slot slot, enum spp_slot bias,
@@ -128,8 +125,6 @@ enum spp_status spp_layer_weight_grad(const struct spp_layer_work *w, enum spp_s
   SPP_TRY(spp_linear_weight(w->e->rank, w->e->g->tokens, held->cols, held->rows, spp_linear_in(w->e->store),
                             dy, x, spp_use_grad(w->use, slot)));
   if (bias == SPP_SLOT_COUNT || !spp_use_has(w->use, bias)) return SPP_OK;
-  for (int64_t t = 0; t < w->e->g->tokens; t++)
-    w->ops->accumulate(held->rows, 1.0F, spp_at_const(dy, w->e->store, t * held->rows), w->e->store,
-                       spp_use_grad(w->use, bias));
+  w->ops->sum_rows(w->q, w->e->g->tokens, held->rows, w->e->store, dy, spp_use_grad(w->use, bias));
   return SPP_OK;
 }

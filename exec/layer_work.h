@@ -8,7 +8,8 @@
 
 struct spp_layer_work {
   struct spp_engine *e;
-  const struct spp_ops *ops;
+  const struct spp_device_ops *ops;
+  struct spp_queue *q;
   const struct spp_unit_use *use;
   enum spp_pass pass;
   struct spp_layer_kept *kept;
@@ -16,7 +17,7 @@ struct spp_layer_work {
 static inline struct spp_layer_work spp_layer_work_of(struct spp_engine *e, const struct spp_unit_use *use,
                                                       enum spp_pass pass, struct spp_layer_kept *kept) {
   return (struct spp_layer_work){
-      .e = e, .ops = e->rank->kernels->ops, .use = use, .pass = pass, .kept = kept};
+      .e = e, .ops = e->rank->ops, .q = e->rank->queue, .use = use, .pass = pass, .kept = kept};
 }
 
 /* Frees a heap block and forgets it. */
@@ -84,15 +85,15 @@ enum spp_status spp_layer_attention_forward(const struct spp_layer_work *w, cons
  * *dx, a block "norm backward" of transients: gradient of x. */
 enum spp_status spp_layer_attention_backward(const struct spp_layer_work *w, const void *x, void **spare,
                                              const void *dy, void **dx);
-/* Turns `heads` heads of `head_dim`, from element `first` of each on, where the layer turns any. sign: +1, or -1 for
- * the gradient. x [tokens][heads][head_dim]. */
-void spp_layer_rotate(const struct spp_layer_work *w, int64_t heads, int64_t head_dim, int64_t first, float sign,
-                      void *x);
-/* Latent attention (exec/layer_latent.c): q, k and v of x, and the gradient of x from theirs, which are freed;
- * x, spare and dx as above. */
+/* Turns `heads` heads of `head_dim`, from element `first` of each on, where the layer turns any. sign: +1, or
+ * -1 for the gradient. x [tokens][heads][head_dim]. */
+void spp_layer_rotate(const struct spp_layer_work *w, int64_t heads, int64_t head_dim, int64_t first,
+                      float sign, void *x);
+/* Latent attention (exec/layer_latent.c): q, k and v of x, and the gradient of x from theirs, which are
+ * freed; x, spare and dx as above. */
 enum spp_status spp_latent_forward(const struct spp_layer_work *w, const void *x);
-enum spp_status spp_latent_backward(const struct spp_layer_work *w, const void *x, struct spp_attention_grads *grads,
-                                    void **dx);
+enum spp_status spp_latent_backward(const struct spp_layer_work *w, const void *x,
+                                    struct spp_attention_grads *grads, void **dx);
 /* Frees what attention kept. */
 void spp_layer_attention_release(struct spp_engine *e, struct spp_layer_kept *kept);
 

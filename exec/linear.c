@@ -1,6 +1,5 @@
 #include "exec/engine.h"
 #include "exec/try.h"
-#include "kernels/gemm.h"
 
 /* The products only read a and b. */
 static struct spp_matrix matrix(const void *data, int64_t ld, enum spp_storage store) {
@@ -15,9 +14,9 @@ static enum spp_status run(struct spp_rank *rank, struct spp_gemm g) {
   void *work;
   g.alpha = 1.0F;
   g.threads = rank->threads;
-  SPP_TRY(spp_heap_bytes(&rank->heap, SPP_PART_CONTEXT, "product workspace", spp_gemm_workspace_bytes(&g),
-                         &work, rank->diag));
-  SPP_TRY(spp_gemm(&g, work, rank->diag));
+  SPP_TRY(spp_heap_bytes(&rank->heap, SPP_PART_CONTEXT, "product workspace",
+                         rank->ops->gemm_bytes(rank->queue, &g), &work, rank->diag));
+  SPP_TRY(rank->ops->gemm(rank->queue, &g, work, rank->diag));
   spp_heap_free(&rank->heap, work);
   return SPP_OK;
 }

@@ -115,7 +115,7 @@ static enum spp_status forward(struct pipeline *p, struct task t) {
   struct spp_engine *e = p->e;
   bool wraps = p->stage == 0; /* the sender's chunk is the one before */
   void *x;
-  spp_batch_fill(e, t.micro_batch);
+  SPP_TRY(spp_batch_fill(e, t.micro_batch));
   if (is_first(p, t))
     SPP_TRY(spp_embedding_forward(e, &x));
   else
@@ -134,7 +134,7 @@ static enum spp_status backward(struct pipeline *p, struct task t) {
   struct spp_engine *e = p->e;
   bool wraps = p->stage == p->pp - 1;
   void *dy = NULL;
-  spp_batch_fill(e, t.micro_batch);
+  SPP_TRY(spp_batch_fill(e, t.micro_batch));
   if (is_last(p, t))
     dy = p->head_grads[t.micro_batch];
   else

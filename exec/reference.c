@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec/try.h"
+
 enum spp_status spp_reference_open(const struct spp_arch *arch, struct spp_arena *arena,
                                    struct spp_reference *reference, struct spp_diag *diag) {
   struct spp_reference r = {.arch = arch, .total = spp_weights_total(arch)};
@@ -24,9 +26,9 @@ static void take_one(void *context, const struct spp_weight *weight, int64_t num
   t->values[number] = t->gradients ? gradient : value;
 }
 
-void spp_reference_take(const struct spp_engine *e, bool gradients, float *values) {
+enum spp_status spp_reference_take(const struct spp_engine *e, bool gradients, float *values) {
   struct take t = {values, gradients};
-  spp_engine_visit(e, take_one, &t);
+  return spp_engine_visit(e, take_one, &t);
 }
 
 /* The weight that the last element belonged to: its elements follow each other. */
@@ -94,10 +96,12 @@ static void compare_one(void *context, const struct spp_weight *weight, int64_t 
   if (!(error <= c->worst)) c->worst = isnan(error) ? INFINITY : error;
 }
 
-double spp_reference_error(const struct spp_engine *e, bool gradients, const float *values) {
+enum spp_status spp_reference_error(const struct spp_engine *e, bool gradients, const float *values,
+                                    double *error) {
   struct compare c = {.values = values, .gradients = gradients, .arch = e->arch};
-  spp_engine_visit(e, compare_one, &c);
-  return c.worst;
+  SPP_TRY(spp_engine_visit(e, compare_one, &c));
+  *error = c.worst;
+  return SPP_OK;
 }
 
 /* splitmix64 of the element's number and its bits (Steele, Lea, Flood, 2014). */
@@ -112,8 +116,9 @@ static void digest_one(void *context, const struct spp_weight *weight, int64_t n
   *(uint64_t *)context += z ^ (z >> 31);
 }
 
-uint64_t spp_reference_digest(const struct spp_engine *e) {
-  uint64_t digest = 0;
-  spp_engine_visit(e, digest_one, &digest);
-  return digest;
+enum spp_status spp_reference_digest(const struct spp_engine *e, uint64_t *digest) {
+  uint64_t sum = 0;
+  SPP_TRY(spp_engine_visit(e, digest_one, &sum));
+  *digest = sum;
+  return SPP_OK;
 }

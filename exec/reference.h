@@ -15,13 +15,14 @@ enum spp_status spp_reference_open(const struct spp_arch *arch, struct spp_arena
                                    struct spp_reference *reference, struct spp_diag *diag);
 
 /* Fills `values` (gradients or weights) from an engine of one rank. */
-void spp_reference_take(const struct spp_engine *e, bool gradients, float *values);
+enum spp_status spp_reference_take(const struct spp_engine *e, bool gradients, float *values);
 
 /* Of the bits of all weights this rank answers for, in any order: digests of ranks add up. */
-uint64_t spp_reference_digest(const struct spp_engine *e);
+enum spp_status spp_reference_digest(const struct spp_engine *e, uint64_t *digest);
 
 /* Worst |value - reference| of any element that the rank answers for, relative to the largest |reference| of
  * the element's weight; infinite when a value is no number. */
-double spp_reference_error(const struct spp_engine *e, bool gradients, const float *values);
+enum spp_status spp_reference_error(const struct spp_engine *e, bool gradients, const float *values,
+                                    double *error);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "exec/engine.h"
+#include "exec/try.h"
 
 enum { MOST_BYTES = 256 << 20 };
 
@@ -62,9 +63,16 @@ static void meet(struct spp_engine *e, int64_t bit, int64_t width, void *row) {
   }
 }
 
-void spp_relu_sides_meet(struct spp_engine *e, int64_t layer, int64_t first, int64_t width, void *x) {
-  for (int64_t t = 0; e->sides && t < e->g->tokens; t++) {
+enum spp_status spp_relu_sides_meet(struct spp_engine *e, int64_t layer, int64_t first, int64_t width,
+                                    void *x) {
+  struct spp_view view =
+      spp_view_of(x, e->g->tokens * width * spp_storage_bytes(e->store), SPP_VIEW_READ | SPP_VIEW_WRITE);
+  if (!e->sides) return SPP_OK;
+  SPP_TRY(spp_views_open(e->rank, &view, 1));
+  for (int64_t t = 0; t < e->g->tokens; t++) {
     int64_t bit = first_bit(e, layer, t);
-    if (bit >= 0) meet(e, bit + first, width, spp_engine_at(e, x, t * width));
+    if (bit >= 0) meet(e, bit + first, width, spp_engine_at(e, view.data, t * width));
   }
+  spp_views_close(e->rank, &view, 1);
+  return SPP_OK;
 }

@@ -24,6 +24,7 @@ enum spp_status spp_relu_sides_open(const struct spp_exec_plan *plan, int64_t st
                                     struct spp_relu_sides **sides, struct spp_diag *diag);
 /* Writes or follows: x [tokens][width] of a layer's MLP before its activation, `first` the first column of
  * the whole width held here. */
-void spp_relu_sides_meet(struct spp_engine *e, int64_t layer, int64_t first, int64_t width, void *x);
+enum spp_status spp_relu_sides_meet(struct spp_engine *e, int64_t layer, int64_t first, int64_t width,
+                                    void *x);
 
 #endif

@@ -40,7 +40,7 @@ static enum spp_status settle(struct spp_rank *rank, const struct spp_attention 
   void *settled;
   if (sums_of(a) == a->store) return SPP_OK;
   SPP_TRY(block_in(rank, name, elements, a->store, &settled));
-  rank->kernels->ops->convert(elements, *data, SPP_STORE_F32, settled, a->store);
+  rank->ops->convert(rank->queue, elements, *data, SPP_STORE_F32, settled, a->store);
   spp_heap_free(&rank->heap, *data);
   *data = settled;
   return SPP_OK;
@@ -122,7 +122,8 @@ static enum spp_status merge_open(struct spp_rank *rank, const struct spp_attent
 static void merge_close(struct spp_rank *rank, const struct spp_attention *a,
                         const struct spp_attention_kept *kept, struct merge *m) {
   if (m->out != kept->out) {
-    rank->kernels->ops->convert(spp_attention_out_elements(a), m->out, SPP_STORE_F32, kept->out, a->store);
+    rank->ops->convert(rank->queue, spp_attention_out_elements(a), m->out, SPP_STORE_F32, kept->out,
+                       a->store);
     spp_heap_free(&rank->heap, m->out);
   }
   spp_heap_free(&rank->heap, m->block.out);
@@ -142,8 +143,8 @@ enum spp_status spp_ring_forward(struct spp_rank *rank, const struct spp_attenti
     SPP_TRY(passing_start(rank, a, step, &passing));
     SPP_TRY(spp_attention_block_forward(rank, a, kept->q, &block, step == 0 ? &first : &merge.block));
     if (step > 0)
-      spp_lse_merge(a->rows, a->heads_here, a->v_head_dim, merge.out, width, kept->lse, a->rows,
-                    merge.block.out, width, merge.block.lse, a->rows);
+      rank->ops->lse_merge(rank->queue, a->rows, a->heads_here, a->v_head_dim, merge.out, width, kept->lse,
+                           a->rows, merge.block.out, width, merge.block.lse, a->rows);
     SPP_TRY(passing_wait(rank, a, step, &passing));
   }
   merge_close(rank, a, kept, &merge);
@@ -181,14 +182,13 @@ static void gradients_close(struct spp_rank *rank, struct gradients *g) {
 /* The sum of the ranks before is here: this rank's share is added. */
 static enum spp_status gradients_add(struct spp_rank *rank, const struct spp_attention *a,
                                      struct gradients *g) {
-  const struct spp_ops *ops = rank->kernels->ops;
-  ops->add(spp_attention_q_elements(a), SPP_STORE_F32, g->dq, g->block_dq, g->dq);
+  rank->ops->add(rank->queue, spp_attention_q_elements(a), SPP_STORE_F32, g->dq, g->block_dq, g->dq);
   SPP_TRY(hop_wait(rank, a, &g->hop));
   struct spp_kv sum = g->arriving;
   g->arriving = g->sum;
   g->sum = sum;
-  ops->add(spp_attention_k_elements(a), SPP_STORE_F32, sum.k, g->block.k, sum.k);
-  ops->add(spp_attention_v_elements(a), SPP_STORE_F32, sum.v, g->block.v, sum.v);
+  rank->ops->add(rank->queue, spp_attention_k_elements(a), SPP_STORE_F32, sum.k, g->block.k, sum.k);
+  rank->ops->add(rank->queue, spp_attention_v_elements(a), SPP_STORE_F32, sum.v, g->block.v, sum.v);
   return SPP_OK;
 }
 

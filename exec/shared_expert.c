@@ -4,12 +4,13 @@
  * Qwen2MoeSparseMoeBlock, modeling_deepseek_v3.py DeepseekV3MoE). */
 #include <math.h>
 
-#include "exec/engine.h"
+#include "exec/expert_rows.h"
 #include "exec/try.h"
 
 struct shared {
   struct spp_engine *e;
-  const struct spp_ops *ops;
+  const struct spp_device_ops *ops;
+  struct spp_queue *q;
   const struct spp_unit_use *use;
   struct spp_layer_kept *kept;
   int64_t stream, tokens, hidden, ffn; /* stream: tokens of this rank's part of the residual stream */
@@ -19,7 +20,8 @@ struct shared {
 static struct shared shared_of(struct spp_engine *e, const struct spp_unit_use *use,
                                struct spp_layer_kept *kept) {
   return (struct shared){.e = e,
-                         .ops = e->rank->kernels->ops,
+                         .ops = e->rank->ops,
+                         .q = e->rank->queue,
                          .use = use,
                          .kept = kept,
                          .stream = e->g->stream_tokens,
@@ -35,30 +37,42 @@ static enum spp_status product(const struct shared *s, enum spp_slot slot, const
                             spp_use_weight(s->use, slot), y);
 }
 
-/* How much of the expert's output token t takes. */
-static float share_of(const struct shared *s, int64_t t) {
-  float logit;
-  s->ops->row_dots(1, s->hidden, spp_at_const(s->kept->mlp_input, s->e->store, t * s->hidden), s->hidden,
-                   s->e->store, spp_use_weight(s->use, SPP_SLOT_SHARED_SWITCH), s->hidden, s->e->store,
-                   &logit, 1);
-  return 1.0F / (1.0F + expf(-logit));
+/* Logit of each token of the stream for how much of the expert's output it takes. */
+static enum spp_status logits_of(const struct shared *s, float **logits) {
+  return spp_engine_row_dots(s->e, s->stream, s->hidden, s->kept->mlp_input,
+                             spp_use_weight(s->use, SPP_SLOT_SHARED_SWITCH), 0, logits);
+}
+static float share_of(const float *logits, int64_t t) {
+  return 1.0F / (1.0F + expf(-logits[t]));
 }
 
-static enum spp_status add_output(const struct shared *s, void *out, void *sums) {
+static enum spp_status add_shares(const struct shared *s, void *out, const float *logits, void *sums) {
   void *scaled;
-  if (!s->gated) {
-    s->ops->add(s->stream * s->hidden, s->e->store, sums, out, sums);
-    return SPP_OK;
-  }
   SPP_TRY(spp_engine_block(s->e, SPP_PART_CONTEXT, "scaled row", s->hidden, &scaled));
   for (int64_t t = 0; t < s->stream; t++) {
     void *sum = spp_engine_at(s->e, sums, t * s->hidden);
-    s->ops->convert(s->hidden, spp_engine_at(s->e, out, t * s->hidden), s->e->store, scaled, s->e->store);
-    s->ops->scale(s->hidden, share_of(s, t), scaled, s->e->store);
-    s->ops->add(s->hidden, s->e->store, sum, scaled, sum);
+    s->ops->convert(s->q, s->hidden, spp_engine_at(s->e, out, t * s->hidden), s->e->store, scaled,
+                    s->e->store);
+    s->ops->scale(s->q, s->hidden, share_of(logits, t), scaled, s->e->store);
+    s->ops->add(s->q, s->hidden, s->e->store, sum, scaled, sum);
   }
   spp_heap_free(&s->e->rank->heap, scaled);
   return SPP_OK;
+}
+
+static enum spp_status add_output(const struct shared *s, void *out, void *sums) {
+  float *logits;
+  if (!s->gated) {
+    s->ops->add(s->q, s->stream * s->hidden, s->e->store, sums, out, sums);
+    return SPP_OK;
+  }
+  SPP_TRY(logits_of(s, &logits));
+  struct spp_view view = spp_view_floats(logits, s->stream, SPP_VIEW_READ);
+  SPP_TRY(spp_views_open(s->e->rank, &view, 1));
+  enum spp_status status = add_shares(s, out, view.data, sums);
+  spp_views_close(s->e->rank, &view, 1);
+  spp_heap_free(&s->e->rank->heap, logits);
+  return status;
 }
 
 enum spp_status spp_shared_expert_forward(struct spp_engine *e, const struct spp_unit_use *use,
@@ -74,7 +88,7 @@ enum spp_status spp_shared_expert_forward(struct spp_engine *e, const struct spp
   SPP_TRY(product(&s, SPP_SLOT_SHARED_UP, x, spp_engine_at(e, k->shared_gate_up, n)));
   spp_heap_free(&e->rank->heap, gathered);
   SPP_TRY(spp_engine_block(e, kept_part, "shared expert: input of down", n, &k->shared_product));
-  s.ops->glu_forward(e->arch->activation, n, e->store, k->shared_gate_up,
+  s.ops->glu_forward(s.q, e->arch->activation, n, e->store, k->shared_gate_up,
                      spp_engine_at(e, k->shared_gate_up, n), k->shared_product);
   SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "stream", s.tokens * s.hidden, &out));
   SPP_TRY(product(&s, SPP_SLOT_SHARED_DOWN, k->shared_product, out));
@@ -103,26 +117,39 @@ static enum spp_status input_grad(const struct shared *s, enum spp_slot slot, co
 
 /* The kept output becomes the gradient that reaches it, dy times the share; the logit's goes to the gate's
  * weight and to the input. */
+static void gate_row_back(const struct shared *s, int64_t t, float share, float dlogit, const void *dy,
+                          void *dx, float *sum) {
+  void *out = spp_engine_at(s->e, s->kept->shared_out, t * s->hidden),
+       *d = spp_engine_at(s->e, dx, t * s->hidden);
+  s->ops->accumulate(s->q, s->hidden, dlogit, spp_at_const(s->kept->mlp_input, s->e->store, t * s->hidden),
+                     s->e->store, spp_use_grad(s->use, SPP_SLOT_SHARED_SWITCH));
+  s->ops->convert(s->q, s->hidden, d, s->e->store, sum, SPP_STORE_F32);
+  s->ops->accumulate(s->q, s->hidden, dlogit, spp_use_weight(s->use, SPP_SLOT_SHARED_SWITCH), s->e->store,
+                     sum);
+  s->ops->convert(s->q, s->hidden, sum, SPP_STORE_F32, d, s->e->store);
+  s->ops->convert(s->q, s->hidden, spp_at_const(dy, s->e->store, t * s->hidden), s->e->store, out,
+                  s->e->store);
+  s->ops->scale(s->q, s->hidden, share, out, s->e->store);
+}
+
 static enum spp_status gate_back(const struct shared *s, const void *dy, void *dx) {
-  const void *weight = spp_use_weight(s->use, SPP_SLOT_SHARED_SWITCH);
-  float *grad = spp_use_grad(s->use, SPP_SLOT_SHARED_SWITCH), *sum;
+  struct spp_heap *heap = &s->e->rank->heap;
+  float *sum, *logits, *dots;
   SPP_TRY(spp_engine_floats(s->e, SPP_PART_CONTEXT, "row of the gradient", s->hidden, &sum));
+  SPP_TRY(logits_of(s, &logits));
+  SPP_TRY(spp_engine_row_dots(s->e, s->stream, s->hidden, dy, s->kept->shared_out, s->hidden, &dots));
+  struct spp_view views[] = {spp_view_floats(logits, s->stream, SPP_VIEW_READ),
+                             spp_view_floats(dots, s->stream, SPP_VIEW_READ)};
+  SPP_TRY(spp_views_open(s->e->rank, views, 2));
+  const float *dot = views[1].data;
   for (int64_t t = 0; t < s->stream; t++) {
-    float share = share_of(s, t), dot;
-    void *out = spp_engine_at(s->e, s->kept->shared_out, t * s->hidden),
-         *d = spp_engine_at(s->e, dx, t * s->hidden);
-    const void *dy_row = spp_at_const(dy, s->e->store, t * s->hidden);
-    s->ops->row_dots(1, s->hidden, dy_row, s->hidden, s->e->store, out, s->hidden, s->e->store, &dot, 1);
-    float dlogit = dot * share * (1.0F - share);
-    s->ops->accumulate(s->hidden, dlogit, spp_at_const(s->kept->mlp_input, s->e->store, t * s->hidden),
-                       s->e->store, grad);
-    s->ops->convert(s->hidden, d, s->e->store, sum, SPP_STORE_F32);
-    s->ops->accumulate(s->hidden, dlogit, weight, s->e->store, sum);
-    s->ops->convert(s->hidden, sum, SPP_STORE_F32, d, s->e->store);
-    s->ops->convert(s->hidden, dy_row, s->e->store, out, s->e->store);
-    s->ops->scale(s->hidden, share, out, s->e->store);
+    float share = share_of(views[0].data, t);
+    gate_row_back(s, t, share, dot[t] * share * (1.0F - share), dy, dx, sum);
   }
-  spp_heap_free(&s->e->rank->heap, sum);
+  spp_views_close(s->e->rank, views, 2);
+  spp_heap_free(heap, sum);
+  spp_heap_free(heap, logits);
+  spp_heap_free(heap, dots);
   return SPP_OK;
 }
 
@@ -136,7 +163,7 @@ static enum spp_status input_back(const struct shared *s, void *up, void *dx) {
   SPP_TRY(input_grad(s, SPP_SLOT_SHARED_UP, up, true, part));
   if (!apart) return SPP_OK;
   SPP_TRY(spp_stream_reduce(e, (struct spp_label){"shared expert input", SPP_PASS_BACKWARD}, &part));
-  s->ops->add(s->stream * s->hidden, e->store, dx, part, dx);
+  s->ops->add(s->q, s->stream * s->hidden, e->store, dx, part, dx);
   spp_heap_free(&e->rank->heap, part);
   return SPP_OK;
 }
@@ -154,7 +181,7 @@ enum spp_status spp_shared_expert_backward(struct spp_engine *e, const struct sp
   SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_DOWN, dout, k->shared_product));
   SPP_TRY(input_grad(&s, SPP_SLOT_SHARED_DOWN, dout, false, k->shared_product)); /* in place of the product */
   spp_heap_free(&e->rank->heap, gathered);
-  s.ops->glu_backward(e->arch->activation, n, e->store, k->shared_gate_up, up, k->shared_product,
+  s.ops->glu_backward(s.q, e->arch->activation, n, e->store, k->shared_gate_up, up, k->shared_product,
                       k->shared_gate_up, up);
   SPP_TRY(spp_stream_gather(e, into, k->mlp_input, &x, &gathered));
   SPP_TRY(weight_grad(&s, SPP_SLOT_SHARED_GATE, k->shared_gate_up, x));

@@ -2,10 +2,10 @@
  * gradients are all-reduced; 1 moments, gradients are reduce-scattered once a step and weights gathered after
  * it; 2 gradients too, scattered unit by unit; 3 weights too, gathered for each use. Experts are shared by
  * fewer ranks than the rest, so they are segments of their own. */
-#include <string.h>
-
 #include "exec/engine.h"
 #include "exec/try.h"
+
+static const int64_t float_bytes = sizeof(float);
 
 static struct spp_label label_of(const struct spp_segment *s, bool gradients, enum spp_pass pass) {
   static const char *const names[2][2] = {{"parameters", "gradients"},
@@ -74,11 +74,10 @@ static enum spp_status allocate(struct spp_engine *e) {
   SPP_TRY(spp_engine_floats(e, SPP_PART_OPTIMIZER, "optimizer states", stepped, &s->first_moment));
   SPP_TRY(spp_engine_floats(e, SPP_PART_OPTIMIZER, "optimizer states", stepped, &s->second_moment));
   int64_t held = s->zero >= 3 ? shard : whole;
-  memset(s->weights, 0, (size_t)(held * spp_storage_bytes(e->store)));
-  if (s->master) memset(s->master, 0, (size_t)stepped * sizeof *s->master);
-  size_t moment_bytes = (size_t)stepped * sizeof(float);
-  memset(s->first_moment, 0, moment_bytes);
-  memset(s->second_moment, 0, moment_bytes);
+  spp_engine_clear(e, s->weights, held * spp_storage_bytes(e->store));
+  if (s->master) spp_engine_clear(e, s->master, stepped * float_bytes);
+  spp_engine_clear(e, s->first_moment, stepped * float_bytes);
+  spp_engine_clear(e, s->second_moment, stepped * float_bytes);
   return SPP_OK;
 }
 
@@ -109,29 +108,37 @@ static void initialise(void *context, const struct spp_held *held, int64_t eleme
             spp_weight_initial(s->arch, held->weight, spp_held_number(held, element)));
 }
 
-static void initialise_weights(struct spp_engine *e) {
-  struct store all = {e->states.weights, e->store, 0, e->arch};
-  if (e->states.zero < 3) visit_range(e, 0, e->weights.floats, initialise, &all);
+static enum spp_status initialise_range(struct spp_engine *e, int64_t first, int64_t last, void *data,
+                                        enum spp_storage storage) {
+  struct spp_view view =
+      spp_view_of(data, (last - first) * spp_storage_bytes(storage), SPP_VIEW_READ | SPP_VIEW_WRITE);
+  SPP_TRY(spp_views_open(e->rank, &view, 1));
+  struct store all = {view.data, storage, first, e->arch};
+  visit_range(e, first, last, initialise, &all);
+  spp_views_close(e->rank, &view, 1);
+  return SPP_OK;
+}
+
+static enum spp_status initialise_weights(struct spp_engine *e) {
+  if (e->states.zero < 3) SPP_TRY(initialise_range(e, 0, e->weights.floats, e->states.weights, e->store));
   for (int64_t i = 0; i < e->states.segment_count; i++) {
     const struct spp_segment *s = &e->states.segments[i];
-    struct store mine = {weights_of(e, s), e->store, s->mine, e->arch};
-    struct store master = {master_of(e, s), SPP_STORE_F32, s->mine, e->arch};
-    if (e->states.zero >= 3) visit_range(e, s->mine, s->end, initialise, &mine);
-    if (e->states.master) visit_range(e, s->mine, s->end, initialise, &master);
+    if (e->states.zero >= 3) SPP_TRY(initialise_range(e, s->mine, s->end, weights_of(e, s), e->store));
+    if (e->states.master) SPP_TRY(initialise_range(e, s->mine, s->end, master_of(e, s), SPP_STORE_F32));
   }
+  return SPP_OK;
 }
 
 enum spp_status spp_states_open(struct spp_engine *e) {
   e->states.zero = e->plan->layout.zero;
   SPP_TRY(cut_segments(e));
   SPP_TRY(allocate(e));
-  initialise_weights(e);
-  return SPP_OK;
+  return initialise_weights(e);
 }
 
 void spp_states_clear_grads(struct spp_engine *e) {
   int64_t floats = e->states.zero >= 2 ? e->states.shard_floats : e->weights.floats;
-  memset(e->states.grads, 0, (size_t)floats * sizeof(float));
+  spp_engine_clear(e, e->states.grads, floats * float_bytes);
 }
 
 /* Segments of a unit, where units have their own. */
@@ -149,8 +156,8 @@ static enum spp_status gather_unit(struct spp_engine *e, int64_t unit, enum spp_
   for (int64_t i = 0, at = 0; i < unit_segments(e, unit); i++) {
     const struct spp_segment *s = &e->states.segments[u->segment + i];
     void *whole = spp_engine_at(e, use->gathered, at);
-    memcpy(spp_engine_at(e, whole, s->mine - s->first), weights_of(e, s),
-           (size_t)((s->end - s->mine) * spp_storage_bytes(e->store)));
+    spp_engine_copy(e, spp_engine_at(e, whole, s->mine - s->first), weights_of(e, s),
+                    (s->end - s->mine) * spp_storage_bytes(e->store));
     if (s->group)
       SPP_TRY(spp_group_all_gather_span(s->group, label_of(s, false, pass),
                                         spp_engine_span(e, whole, s->floats), e->rank->diag));
@@ -178,7 +185,7 @@ enum spp_status spp_states_use(struct spp_engine *e, int64_t unit, enum spp_pass
   int64_t floats = u->floats + u->expert_floats;
   SPP_TRY(spp_engine_floats(e, SPP_PART_SHARDING_BUFFERS, "gradients of one layer", floats,
                             &use->gathered_grads));
-  memset(use->gathered_grads, 0, (size_t)floats * sizeof(float));
+  spp_engine_clear(e, use->gathered_grads, floats * float_bytes);
   use->grads = use->gathered_grads;
   use->expert_grads = use->gathered_grads + u->floats;
   return SPP_OK;
@@ -206,8 +213,9 @@ static int64_t copy_norms(const struct norms *n, float *packed, bool pack) {
       const struct spp_held *h = &n->e->weights.units[u].held[slot];
       if (!h->weight || !is_partial(n->e, slot)) continue;
       float *grad = n->grads + n->e->weights.units[u].offset - start + h->offset;
-      size_t bytes = (size_t)(h->rows * h->cols) * sizeof(float);
-      if (packed) memcpy(pack ? packed + count : grad, pack ? grad : packed + count, bytes);
+      if (packed)
+        spp_engine_copy(n->e, pack ? packed + count : grad, pack ? grad : packed + count,
+                        h->rows * h->cols * float_bytes);
       count += h->rows * h->cols;
     }
   return count;
@@ -250,7 +258,7 @@ static enum spp_status scatter_unit(struct spp_engine *e, int64_t unit, float *g
     if (s->group)
       SPP_TRY(spp_group_reduce_scatter(s->group, label_of(s, true, SPP_PASS_BACKWARD), grads, s->floats,
                                        e->rank->diag));
-    e->rank->kernels->ops->add(s->end - s->mine, SPP_STORE_F32, sum, grads + s->mine - s->first, sum);
+    e->rank->ops->add(e->rank->queue, s->end - s->mine, SPP_STORE_F32, sum, grads + s->mine - s->first, sum);
     grads += s->floats;
   }
   return SPP_OK;
@@ -276,7 +284,8 @@ static enum spp_status reduce_tied(struct spp_engine *e) {
   }
   struct spp_rank_group ends;
   int first_rank = e->groups.pp.ranks[0], last_rank = e->groups.pp.ranks[last];
-  spp_group_make(&ends, e->rank->end, &e->rank->tally, SPP_GROUP_PP, first_rank, last_rank - first_rank, 2);
+  spp_group_make(&ends, e->rank->tensors, &e->rank->tally, SPP_GROUP_PP, first_rank, last_rank - first_rank,
+                 2);
   ends.staging = e->groups.pp.staging;
   ends.staging_floats = e->groups.pp.staging_floats;
   return spp_group_all_reduce(&ends, (struct spp_label){"tied embedding gradients", SPP_PASS_STEP}, grads,
@@ -317,7 +326,7 @@ static void adamw(struct spp_engine *e, const struct spp_segment *s) {
                                  .m = e->states.first_moment + moment,
                                  .v = e->states.second_moment + moment,
                                  .param = e->states.master ? weights_of(e, s) : NULL};
-  e->rank->kernels->ops->adamw(&call);
+  e->rank->ops->adamw(e->rank->queue, &call);
 }
 
 enum spp_status spp_engine_update(struct spp_engine *e) {
@@ -331,7 +340,7 @@ enum spp_status spp_engine_update(struct spp_engine *e) {
         s->group, label_of(s, false, SPP_PASS_STEP),
         spp_engine_span(e, spp_engine_at(e, e->states.weights, s->first), s->floats), e->rank->diag));
   }
-  return SPP_OK;
+  return spp_rank_finish(e->rank);
 }
 
 struct visitor {
@@ -346,10 +355,16 @@ static void visit_one(void *context, const struct spp_held *held, int64_t elemen
   v->visit(v->context, held->weight, spp_held_number(held, element), v->weights[i], v->grads[i]);
 }
 
-void spp_engine_visit(const struct spp_engine *e, spp_element_visit *visit, void *context) {
+enum spp_status spp_engine_visit(const struct spp_engine *e, spp_element_visit *visit, void *context) {
   for (int64_t i = 0; i < e->states.segment_count; i++) {
     const struct spp_segment *s = &e->states.segments[i];
-    struct visitor v = {visit, context, master_of(e, s), grads_of(e, s), s->mine};
+    int64_t n = s->end - s->mine;
+    struct spp_view views[] = {spp_view_floats(master_of(e, s), n, SPP_VIEW_READ),
+                               spp_view_floats(grads_of(e, s), n, SPP_VIEW_READ)};
+    SPP_TRY(spp_views_open(e->rank, views, 2));
+    struct visitor v = {visit, context, views[0].data, views[1].data, s->mine};
     visit_range(e, s->mine, s->end, visit_one, &v);
+    spp_views_close(e->rank, views, 2);
   }
+  return SPP_OK;
 }

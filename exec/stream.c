@@ -1,6 +1,4 @@
 /* Moving between the residual stream of a rank and the tokens its tensor-parallel group works on together. */
-#include <string.h>
-
 #include "exec/engine.h"
 #include "exec/try.h"
 
@@ -18,8 +16,8 @@ enum spp_status spp_engine_floats(struct spp_engine *e, enum spp_part part, cons
   return spp_heap_floats(&e->rank->heap, part, name, floats, data, e->rank->diag);
 }
 
-static size_t own_bytes(const struct spp_engine *e, int64_t width) {
-  return (size_t)(e->g->stream_tokens * width * spp_storage_bytes(e->store));
+static int64_t own_bytes(const struct spp_engine *e, int64_t width) {
+  return e->g->stream_tokens * width * spp_storage_bytes(e->store);
 }
 static void *own_part(const struct spp_engine *e, void *whole, int64_t width) {
   return spp_engine_at(e, whole, e->groups.tp_rank * e->g->stream_tokens * width);
@@ -37,7 +35,7 @@ enum spp_status spp_stream_gather_width(struct spp_engine *e, struct spp_label l
   *whole = stream;
   if (!e->plan->layout.megatron_sp || e->g->tp == 1) return SPP_OK;
   SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "gathered stream", elements, block));
-  memcpy(own_part(e, *block, width), stream, own_bytes(e, width));
+  spp_engine_copy(e, own_part(e, *block, width), stream, own_bytes(e, width));
   *whole = *block;
   return spp_group_all_gather_span(&e->groups.tp, label, spp_engine_span(e, *block, elements), e->rank->diag);
 }
@@ -55,7 +53,7 @@ enum spp_status spp_stream_reduce_width(struct spp_engine *e, struct spp_label l
     return spp_group_all_reduce_span(&e->groups.tp, label, whole, e->rank->diag);
   SPP_TRY(spp_group_reduce_scatter_span(&e->groups.tp, label, whole, e->rank->diag));
   SPP_TRY(spp_engine_block(e, SPP_PART_TRANSIENT, "stream", e->g->stream_tokens * width, &stream));
-  memcpy(stream, own_part(e, *data, width), own_bytes(e, width));
+  spp_engine_copy(e, stream, own_part(e, *data, width), own_bytes(e, width));
   spp_heap_free(&e->rank->heap, *data);
   *data = stream;
   return SPP_OK;

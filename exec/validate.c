@@ -56,6 +56,7 @@ struct run {
   struct spp_heap_total *total;       /* of this process; NULL: not counted */
   int64_t counted_bytes, grown_bytes; /* heaps and resident memory of this process at most; 0: not known */
   int threads;                        /* ranks of this process */
+  const struct spp_device *device;    /* that ranks work on; NULL: the processor */
 };
 
 static void note_memory(const struct spp_heap *heap, struct report *r) {
@@ -79,10 +80,11 @@ static void note_traffic(const struct spp_tally *tally, struct report *r) {
   }
 }
 
-static void note_values(const struct run *run, const struct spp_engine *e, bool gradients, double *error) {
+static enum spp_status note_values(const struct run *run, const struct spp_engine *e, bool gradients,
+                                   double *error) {
   float *values = gradients ? run->reference->gradients : run->reference->weights;
-  if (run->compares) *error = spp_reference_error(e, gradients, values);
-  if (run->makes_reference) spp_reference_take(e, gradients, values);
+  if (run->compares) SPP_TRY(spp_reference_error(e, gradients, values, error));
+  return run->makes_reference ? spp_reference_take(e, gradients, values) : SPP_OK;
 }
 
 static enum spp_status train(const struct run *run, struct spp_engine *e, struct report *r) {
@@ -92,16 +94,15 @@ static enum spp_status train(const struct run *run, struct spp_engine *e, struct
     spp_validate_clock_run(&r->clock, end, step);
     SPP_TRY(spp_engine_gradients(e));
     spp_validate_clock_pause(&r->clock, end, step);
-    if (step == 0) note_values(run, e, true, &r->grad_error);
+    if (step == 0) SPP_TRY(note_values(run, e, true, &r->grad_error));
     spp_validate_clock_run(&r->clock, end, step);
     SPP_TRY(spp_engine_update(e));
     spp_validate_clock_pause(&r->clock, end, step);
     r->loss[step] = spp_engine_counts_loss(e) ? e->loss : 0;
   }
-  note_values(run, e, false, &r->weight_error);
+  SPP_TRY(note_values(run, e, false, &r->weight_error));
   r->passed = e->passed;
-  r->digest = spp_reference_digest(e);
-  return SPP_OK;
+  return spp_reference_digest(e, &r->digest);
 }
 
 /* Reports go to rank 0; they are not part of the run and not counted. */
@@ -143,13 +144,12 @@ static enum spp_status rank_main(struct spp_endpoint *end, void *context, struct
   struct report *r = calloc(1, sizeof *r);
   enum spp_status status = SPP_ERR_INTERNAL;
   if (rank && e && r) {
-    *rank = (struct spp_rank){.end = end, .kernels = spp_kernels_best(), .threads = 1, .diag = diag};
-    spp_heap_init(&rank->heap);
+    status = spp_rank_open(rank, end, run->device, diag);
     rank->heap.total = run->total;
-    spp_tally_clear(&rank->tally);
-    status = run_rank(context, rank, e, r);
+    if (status == SPP_OK) status = run_rank(context, rank, e, r);
+    if (status != SPP_OK) end->ops->abort(end, diag); /* before what others may still read is freed */
     spp_engine_close(e);
-    spp_heap_close(&rank->heap);
+    spp_rank_close(rank);
   } else {
     spp_diag_oom(diag);
   }
@@ -360,6 +360,7 @@ static enum spp_status run_for_pages(const struct spp_backend *backend, int rank
   spp_memory_predict(&run->plan->job, &run->plan->layout, &run->plan->geometry, NULL, &memory);
   run->counted_bytes = run->grown_bytes = 0;
   run->threads = backend == &spp_backend_self ? ranks : 1;
+  if (run->device) return SPP_OK; /* its memory is not the system's */
   if (spp_sat_mul(memory.peak_bytes, run->threads) < judged_bytes) return SPP_OK;
   struct run one = *run;
   struct spp_heap_total total = {0};
@@ -420,7 +421,7 @@ enum spp_status spp_validate_run(const char *config_dir, const struct spp_backen
     return spp_diag_set(diag, SPP_ERR_USAGE, "--steps", NULL, "1 to %d steps are possible",
                         SPP_VALIDATE_MAX_STEPS);
   spp_arena_init(&arena);
-  struct run run = {.steps = c->steps, .reference = &reference, .compares = true};
+  struct run run = {.steps = c->steps, .reference = &reference, .compares = true, .device = c->device};
   struct spp_exec_plan *plan = spp_arena_alloc(&arena, sizeof *plan);
   run.plan = plan;
   run.reports = spp_arena_array(&arena, (size_t)spp_layout_world(&c->setting.layout), sizeof *run.reports);

@@ -28,6 +28,8 @@ struct spp_validate_case {
   struct spp_exec_setting setting;
   int64_t steps;                                /* 1 to SPP_VALIDATE_MAX_STEPS */
   const struct spp_validate_hardware *hardware; /* may be NULL: time is measured, not judged */
+  const struct spp_device *device; /* that all ranks work on, but the one they are compared with; NULL: the
+                                      processor */
 };
 
 /* One kind of traffic, over all ranks and steps. */

@@ -1,7 +1,7 @@
 /* Kernels that run on a device beside the processor, as a table of its own: what they read and write is
  * memory of the device, and they run behind the caller's back, in the order in which a queue was given them.
  * So a row here is not a row of kernels/table.h, whose functions take any address and are done when they
- * return.
+ * return; kernels/processor.h has the processor as a row of this kind, for who runs on either.
  *
  * Every address among the arguments (tensors, statistics, ids, targets, slopes, sinks, workspaces) is of the
  * device; what describes a mask (position runs, cu_seqlens) and the argument structures themselves lie with
@@ -28,8 +28,8 @@
 /* One order of work on one device, with a scratch area of a fixed size. Used by one thread at a time. */
 struct spp_queue;
 
-/* The operators of kernels/ops.h, kernels/attention.h, kernels/router.h and kernels/gemm.h under their names
- * there, and with their rules. */
+/* The operators of kernels/ops.h, kernels/cross_entropy.h, kernels/attention.h, kernels/router.h and
+ * kernels/gemm.h under their names there, and with their rules. */
 struct spp_device_ops {
   void (*rmsnorm_forward)(struct spp_queue *q, const struct spp_rmsnorm *a);
   void (*rmsnorm_backward)(struct spp_queue *q, const struct spp_rmsnorm *a);
@@ -40,6 +40,10 @@ struct spp_device_ops {
   void (*embedding_backward)(struct spp_queue *q, const struct spp_embedding *a);
   void (*cross_entropy_local)(struct spp_queue *q, const struct spp_cross_entropy *a);
   void (*cross_entropy_backward)(struct spp_queue *q, const struct spp_cross_entropy *a);
+  void (*cross_entropy_rescale)(struct spp_queue *q, int64_t tokens, const float *local_max, const float *max,
+                                float *sum);
+  void (*cross_entropy_loss)(struct spp_queue *q, int64_t tokens, const int32_t *targets, const float *max,
+                             const float *sum, const float *target_logit, float *loss);
   void (*adamw)(struct spp_queue *q, const struct spp_adamw *a);
   void (*activation_forward)(struct spp_queue *q, enum spp_activation f, int64_t n, enum spp_storage storage,
                              const void *x, void *y);
@@ -58,14 +62,22 @@ struct spp_device_ops {
                   enum spp_storage dst_storage);
   void (*add)(struct spp_queue *q, int64_t n, enum spp_storage storage, const void *a, const void *b,
               void *out);
+  /* Each row of x [rows][width] += row. */
+  void (*add_row)(struct spp_queue *q, int64_t rows, int64_t width, enum spp_storage storage, const void *row,
+                  void *x);
+  /* sum [width] += the rows of x [rows][width], in increasing order. */
+  void (*sum_rows)(struct spp_queue *q, int64_t rows, int64_t width, enum spp_storage storage, const void *x,
+                   float *sum);
+  /* most = the larger of the two. */
+  void (*maximum)(struct spp_queue *q, int64_t n, const float *x, float *most);
   void (*accumulate)(struct spp_queue *q, int64_t n, float factor, const void *x, enum spp_storage storage,
                      float *sum);
   void (*scale)(struct spp_queue *q, int64_t n, float factor, void *x, enum spp_storage storage);
   /* Into one double of the device. */
   void (*sum_squares)(struct spp_queue *q, int64_t n, const void *x, enum spp_storage storage, double *sum);
 
-  int64_t (*attn_forward_bytes)(const struct spp_attn_forward *a);
-  int64_t (*attn_backward_bytes)(const struct spp_attn_backward *a);
+  int64_t (*attn_forward_bytes)(struct spp_queue *q, const struct spp_attn_forward *a);
+  int64_t (*attn_backward_bytes)(struct spp_queue *q, const struct spp_attn_backward *a);
   enum spp_status (*attn_forward)(struct spp_queue *q, const struct spp_attn_forward *a, void *workspace,
                                   struct spp_diag *diag);
   enum spp_status (*attn_backward)(struct spp_queue *q, const struct spp_attn_backward *a, void *workspace,
@@ -87,9 +99,11 @@ struct spp_device_ops {
   void (*router_weights)(struct spp_queue *q, const struct spp_router *a);
   void (*router_backward)(struct spp_queue *q, const struct spp_router *a);
 
-  /* fp32 operands are multiplied as fp32, not as TF32; A and B have one storage, and where that is fp32 C has
-   * it. */
-  enum spp_status (*gemm)(struct spp_queue *q, const struct spp_gemm *g, struct spp_diag *diag);
+  /* fp32 operands are multiplied as fp32, not as TF32; on a device A and B have one storage, and where that
+   * is fp32 C has it. */
+  int64_t (*gemm_bytes)(struct spp_queue *q, const struct spp_gemm *g);
+  enum spp_status (*gemm)(struct spp_queue *q, const struct spp_gemm *g, void *workspace,
+                          struct spp_diag *diag);
 };
 
 /* A kind of device. */
@@ -111,10 +125,14 @@ struct spp_device {
 
   enum spp_status (*allocate)(struct spp_queue *q, int64_t bytes, void **memory, struct spp_diag *diag);
   void (*release)(struct spp_queue *q, void *memory); /* waits for the work */
-  void (*upload)(struct spp_queue *q, void *memory, const void *host, int64_t bytes);
+  void (*upload)(struct spp_queue *q, void *memory, const void *host,
+                 int64_t bytes); /* has been read when the call returns */
   void (*download)(struct spp_queue *q, void *host, const void *memory,
                    int64_t bytes); /* there after wait() */
   void (*copy)(struct spp_queue *q, void *to, const void *from, int64_t bytes);
+  /* `rows` rows of `bytes` bytes; the strides are bytes between their starts. */
+  void (*copy_rows)(struct spp_queue *q, int64_t rows, int64_t bytes, void *to, int64_t to_stride,
+                    const void *from, int64_t from_stride);
   void (*clear)(struct spp_queue *q, void *memory, int64_t bytes); /* to zeros */
 
   /* Until all work is done. SPP_OK, or the first fault since open(). */
@@ -133,5 +151,11 @@ const struct spp_device *const *spp_devices_all(int *count);
 bool spp_device_usable(const struct spp_device *device, struct spp_diag *why);
 
 extern const struct spp_device spp_device_cuda;
+
+/* A device at work: whose memory and operators the caller uses. */
+struct spp_runner {
+  const struct spp_device *device;
+  struct spp_queue *queue;
+};
 
 #endif

@@ -67,15 +67,20 @@ void spp_router_probabilities(const struct spp_kernels *kernels, const struct sp
     a->probs[i] = 1.0F / (1.0F + expf(-a->logits[i]));
 }
 
-void spp_router_forward(const struct spp_kernels *kernels, const struct spp_router *a) {
-  spp_router_probabilities(kernels, a);
+void spp_router_weights(const struct spp_router *a) {
   for (int64_t t = 0; t < a->tokens; t++) {
-    int32_t *chosen = a->chosen + t * a->top_k;
-    spp_router_choose(a->probs + t * a->experts, a->experts, a->top_k, chosen);
+    const int32_t *chosen = a->chosen + t * a->top_k;
     float sum = a->normalise ? chosen_sum(a, t) : 1.0F;
     for (int64_t i = 0; i < a->top_k; i++)
       a->weights[t * a->top_k + i] = a->probs[t * a->experts + chosen[i]] / sum;
   }
+}
+
+void spp_router_forward(const struct spp_kernels *kernels, const struct spp_router *a) {
+  spp_router_probabilities(kernels, a);
+  for (int64_t t = 0; t < a->tokens; t++)
+    spp_router_choose(a->probs + t * a->experts, a->experts, a->top_k, a->chosen + t * a->top_k);
+  spp_router_weights(a);
 }
 
 /* With p the probabilities and w = p / s over the chosen (s = 1 when not normalised):

@@ -37,6 +37,8 @@ void spp_router_choose_in_groups(const float *probs, int64_t experts, const stru
                                  int64_t top_k, int32_t *chosen);
 /* Probabilities of all experts from their logits. */
 void spp_router_probabilities(const struct spp_kernels *kernels, const struct spp_router *a);
+/* weights from probs and chosen. */
+void spp_router_weights(const struct spp_router *a);
 
 /* From probs, chosen and dweights. */
 void spp_router_backward(const struct spp_router *a);

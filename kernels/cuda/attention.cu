@@ -119,12 +119,12 @@ static const char *too_large(const struct spp_attn_shape *s) {
              : NULL;
 }
 
-int64_t spp_cuda_attn_forward_bytes(const struct spp_attn_forward *a) {
+int64_t spp_cuda_attn_forward_bytes(struct spp_queue *, const struct spp_attn_forward *a) {
   struct pieces w;
   return carve_all(&a->shape, NULL, &w);
 }
 
-int64_t spp_cuda_attn_backward_bytes(const struct spp_attn_backward *a) {
+int64_t spp_cuda_attn_backward_bytes(struct spp_queue *, const struct spp_attn_backward *a) {
   struct pieces w;
   return carve_all(&a->shape, NULL, &w);
 }

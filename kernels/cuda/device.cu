@@ -118,6 +118,12 @@ static void download(struct spp_queue *q, void *host, const void *memory, int64_
 static void copy(struct spp_queue *q, void *to, const void *from, int64_t bytes) {
   move(q, to, from, bytes, cudaMemcpyDeviceToDevice);
 }
+static void copy_rows(struct spp_queue *q, int64_t rows, int64_t bytes, void *to, int64_t to_stride,
+                      const void *from, int64_t from_stride) {
+  if (rows > 0 && bytes > 0 && spp_queue_ready(q))
+    SPP_CUDA_OK(q, cudaMemcpy2DAsync(to, (size_t)to_stride, from, (size_t)from_stride, (size_t)bytes,
+                                     (size_t)rows, cudaMemcpyDeviceToDevice, q->stream));
+}
 static void clear(struct spp_queue *q, void *memory, int64_t bytes) {
   if (bytes > 0 && spp_queue_ready(q)) SPP_CUDA_OK(q, cudaMemsetAsync(memory, 0, (size_t)bytes, q->stream));
 }
@@ -138,13 +144,14 @@ static double between_s(struct spp_queue *q) {
 
 extern "C" {
 const struct spp_device spp_device_cuda = {
-    "cuda",    "NVIDIA GPUs from the A100 on: in no command yet, checked by emulation alone",
-    NULL,      count,
-    describe,  open,
-    close,     handle,
-    allocate,  release,
-    upload,    download,
-    copy,      clear,
-    wait,      mark,
-    between_s, &spp_cuda_ops};
+    "cuda",       "NVIDIA GPUs from the A100 on: in no command yet, checked by emulation alone",
+    NULL,         count,
+    describe,     open,
+    close,        handle,
+    allocate,     release,
+    upload,       download,
+    copy,         copy_rows,
+    clear,        wait,
+    mark,         between_s,
+    &spp_cuda_ops};
 }

@@ -64,6 +64,73 @@ void spp_cuda_add(struct spp_queue *q, int64_t n, enum spp_storage storage, cons
   });
 }
 
+template <class T> struct adding_row {
+  const T *row;
+  int64_t width;
+  T *x;
+  template <int V> __device__ void run(int64_t i) const {
+    float y[V], more[V];
+    get(x, i, y);
+    get(row, i % width, more);
+    for (int v = 0; v < V; v++)
+      y[v] += more[v];
+    put(x, i, y);
+  }
+};
+
+void spp_cuda_add_row(struct spp_queue *q, int64_t rows, int64_t width, enum spp_storage storage,
+                      const void *row, void *x) {
+  int64_t bytes = spp_storage_bytes(storage);
+  bool fours = width % 4 == 0 && in_fours(row, bytes) && in_fours(x, bytes);
+  with_storage(storage, [&](auto t) {
+    typedef decltype(t) T;
+    launch(q, "add_row", rows * width, fours, adding_row<T>{(const T *)row, width, (T *)x});
+  });
+}
+
+/* A thread takes whole columns, so that rows add up in their order. */
+template <class T> struct summing_rows {
+  const T *x;
+  int64_t rows, width;
+  float *sum;
+  template <int V> __device__ void run(int64_t i) const {
+    float s[V], more[V];
+    get(sum, i, s);
+    for (int64_t r = 0; r < rows; r++) {
+      get(x, r * width + i, more);
+      for (int v = 0; v < V; v++)
+        s[v] += more[v];
+    }
+    put(sum, i, s);
+  }
+};
+
+void spp_cuda_sum_rows(struct spp_queue *q, int64_t rows, int64_t width, enum spp_storage storage,
+                       const void *x, float *sum) {
+  bool fours = width % 4 == 0 && in_fours(x, spp_storage_bytes(storage)) && in_fours(sum, 4);
+  with_storage(storage, [&](auto t) {
+    typedef decltype(t) T;
+    launch(q, "sum_rows", width, fours, summing_rows<T>{(const T *)x, rows, width, sum});
+  });
+}
+
+struct taking_most {
+  const float *x;
+  float *most;
+  template <int V> __device__ void run(int64_t i) const {
+    float y[V], m[V];
+    get(x, i, y);
+    get(most, i, m);
+    for (int v = 0; v < V; v++)
+      m[v] = fmaxf(m[v], y[v]);
+    put(most, i, m);
+  }
+};
+
+void spp_cuda_maximum(struct spp_queue *q, int64_t n, const float *x, float *most) {
+  launch(q, "maximum", n, in_fours(x, 4) && in_fours(most, 4), taking_most{x, most});
+}
+
 template <class T> struct accumulating {
   float factor;
   const T *x;
@@ -123,6 +190,33 @@ void spp_cuda_softcap(struct spp_queue *q, int64_t n, float cap, void *x, enum s
     typedef decltype(t) T;
     launch(q, "softcap", n, in_fours(x, spp_storage_bytes(storage)), capping<T>{cap, (T *)x});
   });
+}
+
+/* The formulas of kernels/cross_entropy.c. */
+struct rescaling {
+  const float *local_max, *max;
+  float *sum;
+  template <int V> __device__ void run(int64_t i) const { sum[i] *= expf(local_max[i] - max[i]); }
+};
+
+void spp_cuda_cross_entropy_rescale(struct spp_queue *q, int64_t tokens, const float *local_max,
+                                    const float *max, float *sum) {
+  launch(q, "cross_entropy_rescale", tokens, false, rescaling{local_max, max, sum});
+}
+
+struct taking_losses {
+  const int32_t *targets;
+  const float *max, *sum, *target_logit;
+  float *loss;
+  template <int V> __device__ void run(int64_t i) const {
+    double of_rest = log((double)sum[i]) + (double)max[i];
+    loss[i] = targets[i] >= 0 ? (float)(of_rest - (double)target_logit[i]) : 0.0F;
+  }
+};
+
+void spp_cuda_cross_entropy_loss(struct spp_queue *q, int64_t tokens, const int32_t *targets,
+                                 const float *max, const float *sum, const float *target_logit, float *loss) {
+  launch(q, "cross_entropy_loss", tokens, false, taking_losses{targets, max, sum, target_logit, loss});
 }
 
 /* Factors of kernels/ops_ref.c adamw, worked out in double. */

@@ -41,7 +41,12 @@ static cudaDataType type_of(const struct spp_matrix *x) {
   return x->storage == SPP_STORE_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-enum spp_status spp_cuda_gemm(struct spp_queue *q, const struct spp_gemm *g, struct spp_diag *diag) {
+/* The library has its own workspace, a handle's. */
+int64_t spp_cuda_gemm_bytes(struct spp_queue *, const struct spp_gemm *) {
+  return 0;
+}
+
+enum spp_status spp_cuda_gemm(struct spp_queue *q, const struct spp_gemm *g, void *, struct spp_diag *diag) {
   const char *fault = spp_gemm_fault(g), *why;
   if (fault) return refuse(diag, fault);
   if (g->a.storage != g->b.storage) return refuse(diag, "A and B have different storage");

@@ -8,6 +8,10 @@ extern const struct spp_device_ops spp_cuda_ops;
 
 /* elementwise.cu */
 void spp_cuda_rope(struct spp_queue *q, const struct spp_rope *a);
+void spp_cuda_cross_entropy_rescale(struct spp_queue *q, int64_t tokens, const float *local_max,
+                                    const float *max, float *sum);
+void spp_cuda_cross_entropy_loss(struct spp_queue *q, int64_t tokens, const int32_t *targets,
+                                 const float *max, const float *sum, const float *target_logit, float *loss);
 void spp_cuda_adamw(struct spp_queue *q, const struct spp_adamw *a);
 void spp_cuda_activation_forward(struct spp_queue *q, enum spp_activation f, int64_t n,
                                  enum spp_storage storage, const void *x, void *y);
@@ -24,6 +28,11 @@ void spp_cuda_add(struct spp_queue *q, int64_t n, enum spp_storage storage, cons
                   void *out);
 void spp_cuda_accumulate(struct spp_queue *q, int64_t n, float factor, const void *x,
                          enum spp_storage storage, float *sum);
+void spp_cuda_add_row(struct spp_queue *q, int64_t rows, int64_t width, enum spp_storage storage,
+                      const void *row, void *x);
+void spp_cuda_sum_rows(struct spp_queue *q, int64_t rows, int64_t width, enum spp_storage storage,
+                       const void *x, float *sum);
+void spp_cuda_maximum(struct spp_queue *q, int64_t n, const float *x, float *most);
 void spp_cuda_scale(struct spp_queue *q, int64_t n, float factor, void *x, enum spp_storage storage);
 
 /* norms.cu */
@@ -54,8 +63,8 @@ void spp_cuda_lse_merge(struct spp_queue *q, int64_t tokens, int64_t heads, int6
                         int64_t block_stride, const float *block_lse, int64_t block_lse_stride);
 
 /* attention.cu */
-int64_t spp_cuda_attn_forward_bytes(const struct spp_attn_forward *a);
-int64_t spp_cuda_attn_backward_bytes(const struct spp_attn_backward *a);
+int64_t spp_cuda_attn_forward_bytes(struct spp_queue *, const struct spp_attn_forward *a);
+int64_t spp_cuda_attn_backward_bytes(struct spp_queue *, const struct spp_attn_backward *a);
 enum spp_status spp_cuda_attn_forward(struct spp_queue *q, const struct spp_attn_forward *a, void *workspace,
                                       struct spp_diag *diag);
 enum spp_status spp_cuda_attn_backward(struct spp_queue *q, const struct spp_attn_backward *a,
@@ -69,7 +78,9 @@ void spp_cuda_router_weights(struct spp_queue *q, const struct spp_router *a);
 void spp_cuda_router_backward(struct spp_queue *q, const struct spp_router *a);
 
 /* gemm.cu */
-enum spp_status spp_cuda_gemm(struct spp_queue *q, const struct spp_gemm *g, struct spp_diag *diag);
+int64_t spp_cuda_gemm_bytes(struct spp_queue *q, const struct spp_gemm *g);
+enum spp_status spp_cuda_gemm(struct spp_queue *q, const struct spp_gemm *g, void *workspace,
+                              struct spp_diag *diag);
 void spp_cuda_blas_close(struct spp_queue *q);
 
 #endif

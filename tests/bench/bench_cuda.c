@@ -98,7 +98,7 @@ struct problem {
 static void run_gemm(const struct bench *b, const void *context) {
   const struct problem *p = context;
   struct spp_diag diag = {0};
-  must(b->device->ops->gemm(b->queue, &p->gemm, &diag), &diag);
+  must(b->device->ops->gemm(b->queue, &p->gemm, NULL, &diag), &diag);
 }
 static void run_forward(const struct bench *b, const void *context) {
   const struct problem *p = context;
@@ -145,7 +145,8 @@ static struct problem make_problem(const struct bench *b, struct spp_attn_mask m
                                           .dq = rows[5],
                                           .dk = rows[6],
                                           .dv = rows[7]};
-  must(b->device->allocate(b->queue, b->device->ops->attn_backward_bytes(&p.backward), &p.workspace, &diag),
+  must(b->device->allocate(b->queue, b->device->ops->attn_backward_bytes(b->queue, &p.backward), &p.workspace,
+                           &diag),
        &diag);
   p.gemm = (struct spp_gemm){.m = GEMM_SIZE, .n = GEMM_SIZE, .k = GEMM_SIZE, .trans_b = true, .alpha = 1.0F};
   struct spp_matrix *operands[] = {&p.gemm.a, &p.gemm.b, &p.gemm.c};

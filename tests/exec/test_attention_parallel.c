@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "exec/attention_parallel.h"
 #include "exec/plan.h"
+#include "kernels/processor.h"
 #include "model/comm.h"
 
 enum { HEAD_DIM = 16, MOST_DOCS = 8 };
@@ -159,15 +160,14 @@ static enum spp_status check_traffic(const struct spp_tally *tally, const struct
 static enum spp_status attention_rank(struct spp_endpoint *end, void *context, struct spp_diag *diag) {
   const struct whole *w = context;
   const struct attention_case *c = w->c;
-  struct spp_rank rank = {.end = end, .kernels = spp_kernels_best(), .threads = 1, .diag = diag};
+  struct spp_rank rank;
   struct spp_rank_group ulysses, ring;
   struct spp_attention a;
   int64_t bounds[MOST_DOCS + 1], positions[256];
   double errors[4] = {0};
   float staging[64];
   int su = (int)c->ulysses, sr = (int)c->ring;
-  spp_heap_init(&rank.heap);
-  spp_tally_clear(&rank.tally);
+  SPP_TRY(spp_rank_open(&rank, end, NULL, diag));
   spp_group_make(&ulysses, end, &rank.tally, SPP_GROUP_ULYSSES, end->rank / su * su, 1, su);
   spp_group_make(&ring, end, &rank.tally, SPP_GROUP_RING, end->rank % su, su, sr);
   ulysses.staging = ring.staging = staging;
@@ -175,12 +175,12 @@ static enum spp_status attention_rank(struct spp_endpoint *end, void *context, s
   open_attention(c, false, bounds, &a);
   a.ulysses = &ulysses;
   a.ring = &ring;
-  SPP_TRY(spp_attention_open(&a, diag));
+  SPP_TRY(spp_attention_open(&rank, &a));
   spp_sequence_positions(&a.cut, end->rank % su, end->rank / su, positions);
   SPP_TRY(run_attention(&rank, &a, w, positions, errors));
   rank_expect_i64(rank.heap.bytes, 0);
-  spp_attention_close(&a);
-  spp_heap_close(&rank.heap);
+  spp_attention_close(&rank, &a);
+  spp_rank_close(&rank);
   for (int i = 0; i < 4; i++)
     rank_expect_near(errors[i], 0, 1e-5);
   return w->predicted ? check_traffic(&rank.tally, w->predicted, diag) : SPP_OK;
@@ -190,17 +190,19 @@ static enum spp_status attention_rank(struct spp_endpoint *end, void *context, s
 static void judge(struct whole *w) {
   const struct attention_case *c = w->c;
   struct spp_diag diag = {.status = SPP_OK};
-  struct spp_rank rank = {.threads = 1, .diag = &diag};
+  const struct spp_kernels *reference;
+  struct spp_rank rank;
   struct spp_attention a;
   struct spp_attention_kept kept;
   struct spp_attention_grads grads;
   int64_t bounds[MOST_DOCS + 1], n = c->sequences * c->tokens;
   size_t wide = (size_t)(n * c->heads * HEAD_DIM) * sizeof(float),
          narrow = (size_t)(n * c->kv_heads * HEAD_DIM) * sizeof(float);
-  spp_heap_init(&rank.heap);
-  expect_status(spp_kernels_find("reference", &rank.kernels, &diag), SPP_OK, &diag);
+  expect_status(spp_rank_open(&rank, NULL, NULL, &diag), SPP_OK, &diag);
+  expect_status(spp_kernels_find("reference", &reference, &diag), SPP_OK, &diag);
+  rank.queue = spp_processor_runner(reference).queue;
   open_attention(c, true, bounds, &a);
-  expect_status(spp_attention_open(&a, &diag), SPP_OK, &diag);
+  expect_status(spp_attention_open(&rank, &a), SPP_OK, &diag);
   expect_status(block(&rank, n * c->heads * HEAD_DIM, &kept.q), SPP_OK, &diag);
   expect_status(block(&rank, n * c->kv_heads * HEAD_DIM, &kept.k), SPP_OK, &diag);
   expect_status(block(&rank, n * c->kv_heads * HEAD_DIM, &kept.v), SPP_OK, &diag);
@@ -216,8 +218,8 @@ static void judge(struct whole *w) {
   memcpy(w->dq, grads.q, wide);
   memcpy(w->dk, grads.k, narrow);
   memcpy(w->dv, grads.v, narrow);
-  spp_attention_close(&a);
-  spp_heap_close(&rank.heap);
+  spp_attention_close(&rank, &a);
+  spp_rank_close(&rank);
 }
 
 static struct whole whole_of(const struct attention_case *c) {
@@ -298,11 +300,14 @@ static void shapes_that_cannot_be_cut_are_refused(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     struct spp_attention a;
+    struct spp_rank rank;
     struct spp_diag diag;
     int64_t bounds[MOST_DOCS + 1];
     expect_note("%s", bad[i].name);
     open_attention(&bad[i], false, bounds, &a);
-    expect_status(spp_attention_open(&a, &diag), SPP_ERR_INPUT, NULL);
+    expect_status(spp_rank_open(&rank, NULL, NULL, &diag), SPP_OK, &diag);
+    expect_status(spp_attention_open(&rank, &a), SPP_ERR_INPUT, NULL);
+    spp_rank_close(&rank);
   }
   expect_note("%s", "");
 }

@@ -166,13 +166,11 @@ static enum spp_status check_engine(struct spp_engine *e) {
 static enum spp_status rank_main(struct spp_endpoint *end, void *context, struct spp_diag *diag) {
   static struct spp_rank rank;
   static struct spp_engine engine;
-  rank = (struct spp_rank){.end = end, .kernels = spp_kernels_best(), .threads = 1, .diag = diag};
-  spp_heap_init(&rank.heap);
-  spp_tally_clear(&rank.tally);
-  enum spp_status status = spp_engine_open(&rank, context, &engine);
+  enum spp_status status = spp_rank_open(&rank, end, NULL, diag);
+  if (status == SPP_OK) status = spp_engine_open(&rank, context, &engine);
   if (status == SPP_OK) status = check_engine(&engine);
   spp_engine_close(&engine);
-  spp_heap_close(&rank.heap);
+  spp_rank_close(&rank);
   return status;
 }
 

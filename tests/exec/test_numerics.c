@@ -85,14 +85,14 @@ static void close_record(struct numerics *n) {
 }
 
 static enum spp_status train(struct spp_engine *e, struct numerics *n) {
-  spp_reference_take(e, false, n->start);
+  SPP_TRY(spp_reference_take(e, false, n->start));
   for (int step = 0; step <= STEPS; step++) {
     SPP_TRY(spp_engine_gradients(e));
     n->losses[step] = e->loss;
-    if (step == 0) spp_reference_take(e, true, n->reference.gradients);
+    if (step == 0) SPP_TRY(spp_reference_take(e, true, n->reference.gradients));
     if (step < STEPS) SPP_TRY(spp_engine_update(e));
   }
-  spp_reference_take(e, false, n->reference.weights);
+  SPP_TRY(spp_reference_take(e, false, n->reference.weights));
   return SPP_OK;
 }
 
@@ -100,13 +100,11 @@ static enum spp_status rank_main(struct spp_endpoint *end, void *context, struct
   static struct spp_rank rank;
   static struct spp_engine engine;
   struct numerics *n = context;
-  rank = (struct spp_rank){.end = end, .kernels = spp_kernels_best(), .threads = 1, .diag = rank_diag};
-  spp_heap_init(&rank.heap);
-  spp_tally_clear(&rank.tally);
-  enum spp_status status = spp_engine_open(&rank, &n->plan, &engine);
+  enum spp_status status = spp_rank_open(&rank, end, NULL, rank_diag);
+  if (status == SPP_OK) status = spp_engine_open(&rank, &n->plan, &engine);
   if (status == SPP_OK) status = train(&engine, n);
   spp_engine_close(&engine);
-  spp_heap_close(&rank.heap);
+  spp_rank_close(&rank);
   return status;
 }
 

@@ -385,7 +385,8 @@ enum spp_status staged_attn_forward(const struct spp_kernels *kernels, const str
   a.out = rows_in(&s, a.out, shape->q_tokens, shape->q_heads * spp_attn_v_dim(shape), true);
   a.lse = stats_in(&s, a.lse, shape, true);
   a.sinks = in(&s, a.sinks, shape->q_heads * 4);
-  expect_status(device->allocate(queue, device->ops->attn_forward_bytes(&a), &work, diag), SPP_OK, diag);
+  expect_status(device->allocate(queue, device->ops->attn_forward_bytes(queue, &a), &work, diag), SPP_OK,
+                diag);
   enum spp_status status = device->ops->attn_forward(queue, &a, work, diag);
   scribble(&d, &given->shape);
   finish(&s);
@@ -412,7 +413,8 @@ enum spp_status staged_attn_backward(const struct spp_kernels *kernels, const st
   a.dv = rows_in(&s, a.dv, shape->kv_tokens, vw, true);
   a.lse = stats_in(&s, a.lse, shape, false);
   a.delta = stats_in(&s, a.delta, shape, false);
-  expect_status(device->allocate(queue, device->ops->attn_backward_bytes(&a), &work, diag), SPP_OK, diag);
+  expect_status(device->allocate(queue, device->ops->attn_backward_bytes(queue, &a), &work, diag), SPP_OK,
+                diag);
   enum spp_status status = device->ops->attn_backward(queue, &a, work, diag);
   scribble(&d, &given->shape);
   finish(&s);
@@ -469,11 +471,11 @@ enum spp_status staged_gemm(const struct spp_gemm *given, void *workspace, struc
   struct stage s = {0};
   struct spp_gemm g = *given;
   (void)workspace;
-  if (!given->a.data) return device->ops->gemm(queue, given, diag); /* it is to be refused */
+  if (!given->a.data) return device->ops->gemm(queue, given, NULL, diag); /* it is to be refused */
   g.a = matrix_in(&s, g.a, g.trans_a ? g.k : g.m, g.trans_a ? g.m : g.k, false);
   g.b = matrix_in(&s, g.b, g.trans_b ? g.n : g.k, g.trans_b ? g.k : g.n, false);
   g.c = matrix_in(&s, g.c, g.m, g.n, true);
-  enum spp_status status = device->ops->gemm(queue, &g, diag);
+  enum spp_status status = device->ops->gemm(queue, &g, NULL, diag);
   finish(&s);
   return status;
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <map>
+#include <mutex>
 #include <vector>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -31,9 +32,13 @@ enum {
 };
 const size_t DEVICE_BYTES = (size_t)1 << 36;
 
+/* Threads have a queue each, and there is one device: it does one thing at a time. */
+std::mutex device;
+typedef std::lock_guard<std::mutex> alone;
+
 std::map<unsigned char *, size_t> allocations;
 std::map<const void *, int> allowed;
-cudaError_t last_error = cudaSuccess;
+thread_local cudaError_t last_error = cudaSuccess;
 
 cudaError_t failed(cudaError_t error) {
   return last_error = error;
@@ -41,6 +46,7 @@ cudaError_t failed(cudaError_t error) {
 
 /* The bytes lie in one allocation. */
 void must_be_device(const void *memory, size_t bytes, const char *what) {
+  alone here(device);
   unsigned char *at = (unsigned char *)memory;
   auto next = allocations.upper_bound(at);
   if (next != allocations.begin()) {
@@ -75,10 +81,12 @@ void put_off(cudaStream_t stream, std::function<void()> work) {
 }
 
 void allow_shared(const void *kernel, int bytes) {
+  alone here(device);
   allowed[kernel] = bytes;
 }
 
 cudaError_t check_launch(const cudaLaunchConfig_t *c, const void *kernel) {
+  alone here(device);
   size_t threads = (size_t)c->blockDim.x * c->blockDim.y * c->blockDim.z;
   auto found = allowed.find(kernel);
   size_t most = found == allowed.end() ? (size_t)SHARED_BYTES_UNASKED : (size_t)found->second;
@@ -138,6 +146,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  alone here(device);
   for (auto &work : stream->work)
     work();
   stream->work.clear();
@@ -150,12 +159,14 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
   if (!base) return failed(cudaErrorMemoryAllocation);
   memset(base + GUARD_BYTES, 0xff, bytes);
   set_guards(base + GUARD_BYTES, bytes);
+  alone here(device);
   allocations[base + GUARD_BYTES] = bytes;
   *memory = base + GUARD_BYTES;
   return cudaSuccess;
 }
 cudaError_t cudaFree(void *memory) {
   if (!memory) return cudaSuccess;
+  alone here(device);
   auto found = allocations.find((unsigned char *)memory);
   if (found == allocations.end()) return failed(cudaErrorInvalidValue);
   check_guards(found->first, found->second);
@@ -174,6 +185,18 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
   } else {
     simt::put_off(stream, [=]() { memcpy(to, from, bytes); });
   }
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_stride, const void *from, size_t from_stride, size_t bytes,
+                              size_t rows, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (to_stride < bytes || from_stride < bytes || kind != cudaMemcpyDeviceToDevice)
+    return failed(cudaErrorInvalidValue);
+  must_be_device(from, (rows - 1) * from_stride + bytes, "a copy of rows");
+  must_be_device(to, (rows - 1) * to_stride + bytes, "a copy of rows");
+  simt::put_off(stream, [=]() {
+    for (size_t r = 0; r < rows; r++)
+      memcpy((char *)to + r * to_stride, (const char *)from + r * from_stride, bytes);
+  });
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {

@@ -52,3 +52,13 @@ foreach(file ${spp_device_tests})
     set_target_properties(test_kernels_${file}_simt PROPERTIES LINKER_LANGUAGE CXX)
   endif()
 endforeach()
+
+# The engine over the same device: exec/device_gpu is built with the other tests of exec/.
+if(spp_simt)
+  add_executable(test_exec_device_simt exec/test_device_gpu.c $<TARGET_OBJECTS:spp_simt>)
+  target_compile_definitions(test_exec_device_simt PRIVATE SPP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(test_exec_device_simt PRIVATE ${spp_libraries} spp_options PkgConfig::CMOCKA)
+  set_target_properties(test_exec_device_simt PROPERTIES LINKER_LANGUAGE CXX)
+  add_test(NAME exec/device_simt COMMAND test_exec_device_simt)
+  spp_test_properties(exec/device_simt exec)
+endif()
