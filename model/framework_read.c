@@ -235,24 +235,30 @@ static status refuse_key(struct spp_json member, struct spp_diag *diag) {
   return spp_refuse_word(member, "the key", spp_json_own_key(member), keys, FIELD_COUNT, diag);
 }
 
-static const struct field *find_field(const char *key) {
-  for (int i = 0; i < FIELD_COUNT; i++)
-    if (strcmp(fields[i].key, key) == 0) return &fields[i];
+/* Files mostly keep the order of the table: the search begins behind the field found last, *next. */
+static const struct field *find_field(const char *key, int *next) {
+  for (int n = 0; n < FIELD_COUNT; n++) {
+    int i = (*next + n) % FIELD_COUNT;
+    if (strcmp(fields[i].key, key) != 0) continue;
+    *next = i + 1;
+    return &fields[i];
+  }
   return NULL;
 }
 
 /* A source may name a field, or a stage of the states as "states.3". */
-static bool source_key_known(const char *key) {
-  if (find_field(key)) return true;
+static bool source_key_known(const char *key, int *next) {
+  if (find_field(key, next)) return true;
   return strncmp(key, "states.", 7) == 0 && key[7] >= '0' && key[7] <= '3' && key[8] == '\0';
 }
 
 static status read_sources(struct spp_json object, struct spp_framework *f, struct spp_diag *diag) {
   status s = spp_json_expect(object, SPP_JSON_OBJECT, diag);
+  int next = 0;
   for (SPP_EACH(value, object)) {
     const char *key = spp_json_own_key(value);
     int k = 0;
-    if (!source_key_known(key)) return refuse_key(value, diag);
+    if (!source_key_known(key, &next)) return refuse_key(value, diag);
     while (k < f->source_count && strcmp(f->sources[k].key, key) != 0)
       k++;
     if (k == SPP_MAX_SOURCES)
@@ -313,8 +319,9 @@ static status check_sources(struct spp_json root, struct spp_diag *diag) {
   struct spp_json sources = spp_json_get(root, "sources");
   char key[16];
   status s = SPP_OK;
+  int next = 0;
   for (SPP_EACH(member, root)) {
-    const struct field *field = find_field(spp_json_own_key(member));
+    const struct field *field = find_field(spp_json_own_key(member), &next);
     if (field && is_numeric(field)) s = need_source(member, sources, field->key, diag);
   }
   for (SPP_EACH(state, spp_json_get(root, "states"))) {
@@ -327,9 +334,10 @@ static status check_sources(struct spp_json root, struct spp_diag *diag) {
 /* The value of each field, absent where the file has none; keys that are no fields are refused. */
 static status collect(struct spp_json root, struct spp_json values[FIELD_COUNT], struct spp_diag *diag) {
   status s = spp_json_expect(root, SPP_JSON_OBJECT, diag);
+  int next = 0;
   memset(values, 0, sizeof(struct spp_json) * FIELD_COUNT);
   for (SPP_EACH(member, root)) {
-    const struct field *field = find_field(spp_json_own_key(member));
+    const struct field *field = find_field(spp_json_own_key(member), &next);
     if (!field) return refuse_key(member, diag);
     values[field - fields] = member;
   }
