@@ -74,7 +74,9 @@ function(spp_program folder)
   list(FILTER sources EXCLUDE REGEX "/main\\.c$")
   set_target_properties(spp_${folder} PROPERTIES SOURCES "${sources}")
   add_executable(spplan ${PROJECT_SOURCE_DIR}/${folder}/main.c)
-  set_target_properties(spplan PROPERTIES SPP_ONE_UNIT ON)
+  # In the build folder CMake pads the run path of what is installed with a colon, which the loader reads as the folder
+  # the program is started in: it must look for no library there.
+  set_target_properties(spplan PROPERTIES SPP_ONE_UNIT ON BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON)
   target_link_libraries(spplan PRIVATE spp_${folder} spp_options)
   if(SPP_STATIC_CXX) # CUDA alone asks for it: to load it takes a millisecond, a third of a short command
     target_link_options(spplan PRIVATE -static-libstdc++ -static-libgcc)
