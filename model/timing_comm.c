@@ -75,10 +75,21 @@ double spp_comm_event_s(const struct spp_timing_context *c, const struct spp_com
                                            (double)op->sent_bytes / pieces);
 }
 
+static bool equal_events(const struct spp_comm_op *a, const struct spp_comm_op *b) {
+  return a->op == b->op && a->group == b->group && a->ranks == b->ranks && a->stride == b->stride &&
+         a->sent_bytes == b->sent_bytes && a->messages == b->messages && a->message_bytes == b->message_bytes;
+}
+
+/* Passes repeat each other's exchanges, and attention's are the MLP's: what is known is not counted again. */
 void spp_comm_time_count(const struct spp_timing_context *c, double layers, struct spp_comm *comm) {
+  double event_s[SPP_COMM_MAX];
   for (int i = 0; i < comm->count; i++) {
     struct spp_comm_op *op = &comm->ops[i];
-    op->time_s = spp_comm_event_s(c, op, layers) * (double)op->count_per_step;
+    int like = i - 1;
+    while (like >= 0 && !equal_events(&comm->ops[like], op))
+      like--;
+    event_s[i] = like >= 0 ? event_s[like] : spp_comm_event_s(c, op, layers);
+    op->time_s = event_s[i] * (double)op->count_per_step;
     op->exposed_s = op->time_s;
   }
 }
