@@ -127,9 +127,14 @@ static bool take_worse(const struct spp_memory_totals *t, enum spp_moment moment
 static bool peak_without_holes(const struct spp_job *job, const struct spp_memory_totals *t,
                                const struct slack *slack, struct spp_memory_peak *peak) {
   enum spp_moment worst = SPP_MOMENT_LOAD;
-  for (int m = 1; m < SPP_MOMENT_COUNT; m++)
-    if (t->moment[m] > t->moment[worst]) worst = (enum spp_moment)m;
-  int64_t most = spp_memory_allocated(t, worst), pool = reserved(slack, most);
+  int64_t most = t->moment[worst];
+  for (int m = 1; m < SPP_MOMENT_COUNT; m++) {
+    if (t->moment[m] <= most) continue;
+    most = t->moment[m];
+    worst = (enum spp_moment)m;
+  }
+  most = spp_memory_allocated(t, worst);
+  int64_t pool = reserved(slack, most);
   peak->needed_bytes = spp_max64(peak->needed_bytes, needed_of(job, most, pool));
   if (t->pinned > 0) {
     int64_t used = spp_memory_allocated(t, SPP_MOMENT_LOSS),

@@ -17,13 +17,15 @@ int spp_cell_own_slot(const struct spp_walk *walk) {
 
 void spp_cell_turn_page(const struct spp_walk *walk, struct spp_lessons *lessons) {
   const struct spp_choices *c = &walk->choices;
-  int variants = c->recompute_count * c->pipe_count * c->loss_count, block = walk->number / variants;
-  size_t used = (size_t)variants * (size_t)c->micro_batch_count;
+  const struct spp_variant *v = &walk->variant;
+  int plain_block = v->megatron_sp * c->sharding_count + v->sharding,
+      block = plain_block * c->offload_count + v->offload;
   if (block == lessons->block) return;
+  size_t used = (size_t)(c->recompute_count * c->pipe_count * c->loss_count * c->micro_batch_count);
   lessons->block = block;
   memset(lessons->bytes, 0, used * sizeof *lessons->bytes);
-  if (block / c->offload_count == lessons->plain_block) return;
-  lessons->plain_block = block / c->offload_count;
+  if (plain_block == lessons->plain_block) return;
+  lessons->plain_block = plain_block;
   memset(lessons->plain_bytes, 0, used * sizeof *lessons->plain_bytes);
   memset(lessons->plain, 0, used * sizeof *lessons->plain);
 }

@@ -37,8 +37,8 @@ struct spp_space {
   int gpu_divisor_count, batch_divisor_count;
   struct spp_rule_list {
     int rules[SPP_MAX_RULES_LISTED], count;
-  } cell_rules, choice_rules, batch_rules; /* those that look at the division only; at choices inside it, but not at
-                                              the batch; at the batch */
+  } cell_rules, choice_rules, batch_rules; /* those that look at the division only; at choices inside it, but
+                                              not at the batch; at the batch */
 };
 
 /* The choices inside one cell; each list has at least one member. */
@@ -79,6 +79,8 @@ void spp_space_choices(const struct spp_space *space, const struct spp_cell *cel
 /* Variants number 0 .. spp_choices_count() - 1, loss fastest. */
 int spp_choices_count(const struct spp_choices *choices);
 struct spp_variant spp_choices_variant(const struct spp_choices *choices, int number);
+/* The variant of the next number. */
+void spp_choices_step(const struct spp_choices *choices, struct spp_variant *variant);
 /* A variant that says the same as another one, and is left out: sharding stages of a single holder, where
  * none can offload. Where one can, its plain layout must be seen to fit for offload to be left out. */
 bool spp_choices_redundant(const struct spp_choices *choices, const struct spp_variant *variant);
@@ -94,9 +96,9 @@ struct spp_walk {
   struct spp_layout layout;  /* the current layout */
   int number, micro;         /* where it stands: variant and index of the micro-batch */
   int count;
-  bool judged;          /* the division has been */
-  int cell_rule;        /* rule of the division that is broken, -1 = none */
-  int ruled, rule;      /* variant whose choices were judged, and the rule they broke, -1 = none */
+  bool judged;     /* the division has been */
+  int cell_rule;   /* rule of the division that is broken, -1 = none */
+  int ruled, rule; /* variant whose choices were judged, and the rule they broke, -1 = none */
   bool batches_judged[SPP_MAX_PIPES];
   int16_t batch_rule[SPP_MAX_PIPES][SPP_MAX_MICRO_BATCHES]; /* by pipe and micro-batch */
   int16_t legal_batches[SPP_MAX_PIPES];                     /* how many of them break none */
@@ -106,8 +108,8 @@ struct spp_walk {
 void spp_walk_begin(struct spp_walk *walk, const struct spp_space *space, const struct spp_cell *cell);
 /* Step to the next layout; false when there is none. */
 bool spp_walk_next(struct spp_walk *walk);
-/* A rule that the current layout breaks, or -1: one of the division of the GPUs, then of the choices inside it, then of
- * the batch, each in order and asked as seldom as what it looks at changes. */
+/* A rule that the current layout breaks, or -1: one of the division of the GPUs, then of the choices inside
+ * it, then of the batch, each in order and asked as seldom as what it looks at changes. */
 int spp_walk_rule(struct spp_walk *walk);
 /* One that refuses the whole cell, or every micro-batch of the variant, or -1. A layout must be current. */
 int spp_walk_cell_rule(struct spp_walk *walk);
@@ -118,10 +120,11 @@ int spp_walk_batch_rule(struct spp_walk *walk, int pipe, int micro);
 int spp_walk_legal_batches(struct spp_walk *walk);
 /* All layouts of the cell. */
 int64_t spp_walk_layouts(const struct spp_walk *walk);
-/* The layout recomputes a number of layers that is still to be chosen: recompute_layers is the least, one a chunk. */
+/* The layout recomputes a number of layers that is still to be chosen: recompute_layers is the least, one a
+ * chunk. */
 bool spp_walk_by_layers(const struct spp_walk *walk);
-/* Fewest recomputed layers of a stage, as many of each of its chunks, with which the layout is at least `likely` to fit, up
- * to one less than all of each; 0 = none are enough. Memory never grows with them. */
+/* Fewest recomputed layers of a stage, as many of each of its chunks, with which the layout is at least
+ * `likely` to fit, up to one less than all of each; 0 = none are enough. Memory never grows with them. */
 int64_t spp_fewest_layers(const struct spp_job *job, const struct spp_layout *layout, double likely);
 /* The layout fits, and with at least this likelihood. */
 bool spp_layout_likely(const struct spp_job *job, const struct spp_layout *layout, double likely);

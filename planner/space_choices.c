@@ -216,6 +216,21 @@ struct spp_variant spp_choices_variant(const struct spp_choices *choices, int nu
   return variant;
 }
 
+/* One on, the next where its values are through: false = carried. */
+static bool step(int *digit, int count) {
+  if (++*digit < count) return true;
+  *digit = 0;
+  return false;
+}
+
+void spp_choices_step(const struct spp_choices *c, struct spp_variant *v) {
+  if (step(&v->loss, c->loss_count) || step(&v->pipe, c->pipe_count) ||
+      step(&v->recompute, c->recompute_count) || step(&v->offload, c->offload_count) ||
+      step(&v->sharding, c->sharding_count))
+    return;
+  v->megatron_sp++;
+}
+
 bool spp_choices_redundant(const struct spp_choices *choices, const struct spp_variant *variant) {
   bool plain = choices->offload_count == 1 && choices->offloads[0] == SPP_OFFLOAD_NONE;
   return choices->one_holder && plain && choices->shardings[variant->sharding].twin;

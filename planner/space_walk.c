@@ -15,9 +15,9 @@ static void enter_micro_batch(struct spp_walk *walk, int micro) {
   set_micro_batch(walk, micro, &walk->layout);
 }
 
-static void enter_variant(struct spp_walk *walk, int number) {
+static void enter_variant(struct spp_walk *walk, int number, const struct spp_variant *variant) {
   walk->number = number;
-  walk->variant = spp_choices_variant(&walk->choices, number);
+  walk->variant = *variant;
   walk->job = &walk->space->jobs[walk->choices.losses[walk->variant.loss]];
   spp_space_layout(walk->space, walk->cell, &walk->choices, &walk->variant, walk->choices.micro_batches[0],
                    &walk->layout);
@@ -31,6 +31,7 @@ void spp_walk_begin(struct spp_walk *walk, const struct spp_space *space, const 
   walk->count = spp_choices_count(&walk->choices);
   walk->number = walk->ruled = walk->rule = -1;
   walk->micro = 0;
+  walk->variant = spp_choices_variant(&walk->choices, 0);
   walk->judged = false;
   for (int pipe = 0; pipe < walk->choices.pipe_count; pipe++)
     walk->batches_judged[pipe] = false;
@@ -113,11 +114,12 @@ bool spp_walk_next(struct spp_walk *walk) {
     enter_micro_batch(walk, walk->micro + 1);
     return true;
   }
+  struct spp_variant variant = walk->variant;
   for (int number = walk->number + 1; number < walk->count; number++) {
-    struct spp_variant variant = spp_choices_variant(&walk->choices, number);
+    if (number > 0) spp_choices_step(&walk->choices, &variant);
     if (spp_choices_redundant(&walk->choices, &variant)) continue;
     if (beyond_layers(walk, &variant)) continue;
-    enter_variant(walk, number);
+    enter_variant(walk, number, &variant);
     return true;
   }
   return false;
@@ -174,7 +176,8 @@ int64_t spp_fewest_layers(const struct spp_job *job, const struct spp_layout *la
 }
 
 void spp_walk_seek(struct spp_walk *walk, int number, int micro) {
-  enter_variant(walk, number);
+  struct spp_variant variant = spp_choices_variant(&walk->choices, number);
+  enter_variant(walk, number, &variant);
   enter_micro_batch(walk, micro);
 }
 
