@@ -140,6 +140,11 @@ int64_t spp_mlp_rows(const struct spp_job *job, const struct spp_geometry *g) {
   return spp_ceil_div(g->tokens, spp_max64(1, spp_ceil_div(g->tokens, job->arch->hidden)));
 }
 
+/* deepspeed 0.19.8 sequence/fpdt_layer.py FPDT_FFN: two matrices with biases and a GELU between them. */
+bool spp_mlp_in_chunks(const struct spp_job *job, const struct spp_geometry *g) {
+  return g->pieces > 1 && (job->arch->mlp == SPP_MLP_PLAIN || job->framework->fpdt_gated_mlp);
+}
+
 /* Each rank routes its stream tokens k times and receives as many; expert tensor parallelism gathers them. */
 int64_t spp_routed_rows(const struct spp_job *job, const struct spp_geometry *g) {
   int64_t even = spp_sat_mul(g->stream_tokens, job->arch->experts_per_token);

@@ -72,6 +72,12 @@ int64_t spp_mlp_width(const struct spp_geometry *g, const struct spp_layer_kind 
 /* Tokens a dense MLP works on at a time: all, or a tile of DeepSpeed's TiledMLP (runtime/sequence_parallel/
  * ulysses_sp.py; ArcticTraining cuts ceil(tokens / hidden) tiles). */
 int64_t spp_mlp_rows(const struct spp_job *job, const struct spp_geometry *g);
+/* Is the dense MLP run chunk by chunk, and again in backward, so that it keeps its input only (FPDT)? */
+bool spp_mlp_in_chunks(const struct spp_job *job, const struct spp_geometry *g);
+/* Does attention hand what its backward needs to host memory, chunk by chunk? */
+static inline bool spp_attention_is_parked(const struct spp_layout *layout, const struct spp_geometry *g) {
+  return layout->fpdt_offload && g->pieces > 1;
+}
 /* Rows that a rank sends to experts: k a token, or what their capacity has room for. */
 int64_t spp_routed_rows(const struct spp_job *job, const struct spp_geometry *g);
 /* Rows that reach a rank's experts when routing is balanced. */

@@ -163,6 +163,10 @@ static int64_t exchanged_copies(const struct spp_layer_view *v) {
 
 static void keep_gqa(const struct spp_layer_view *v) {
   const struct spp_geometry *g = v->g;
+  if (spp_attention_is_parked(v->layout, g)) { /* the rest waits in host memory: memory_host.c */
+    spp_kept_append(v, &out_sharded, SPP_BLOCK_NORM2, 0, v->act, g->tokens, g->o_width);
+    return;
+  }
   keep_qk_norm(v);
   if (v->job->attention == SPP_ATTN_EAGER) {
     keep_eager(v, g->o_width);

@@ -121,6 +121,6 @@ void spp_kept_mlp(const struct spp_layer_view *v) {
   unsigned modules = SPP_RC_MLP | (v->job->framework->tiles_mlp ? SPP_RC_ALWAYS : 0u);
   if (v->kind->moe)
     keep_moe(v);
-  else
+  else if (!spp_mlp_in_chunks(v->job, v->g))
     keep_one(v, &dense, modules, spp_mlp_rows(v->job, v->g), spp_mlp_width(v->g, v->kind, SPP_ROLE_MLP));
 }

@@ -75,16 +75,17 @@ static int64_t output_rows(const struct spp_layer_view *v) {
   return gathered ? v->g->tokens : v->g->stream_tokens;
 }
 
-/* What the products named by `targets` read. */
+enum { QKV = SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V, WIDENING = SPP_LORA_GATE | SPP_LORA_UP };
+
+/* What the products named by `targets` read; chunks that wait in host memory are not here. */
 static void read_by(const struct spp_layer_view *v, const struct spp_tensor *name, enum spp_block block,
                     unsigned modules, unsigned targets) {
   if (!spp_keeps_input(v->job, v->layout, targets)) return;
+  if (targets == QKV && spp_attention_is_parked(v->layout, v->g)) return;
   int readers = targets & SPP_LORA_GATE ? 2 : 0; /* products that read it */
   if (targets & SPP_LORA_Q) readers += v->job->framework->fuses_qkv ? 1 : 3;
   spp_kept_append_input(v, name, block, modules, output_rows(v), v->job->arch->hidden, readers);
 }
-
-enum { QKV = SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V, WIDENING = SPP_LORA_GATE | SPP_LORA_UP };
 
 /* Does each part of backward free what it has read at once (exec/layer_backward.c)? */
 static bool frees_early(const struct spp_layer_view *v) {

@@ -5,10 +5,10 @@
 enum { FP32_BYTES = 4, INT64_BYTES = 8 };
 
 /* Ulysses: four all-to-alls forward (q, k, v, attention output) and their four transposes backward, 16-bit,
- * su-1 messages each. K and V carry kv_repeat copies when su exceeds the KV heads. Sources:
- * deepspeedai/DeepSpeed deepspeed/sequence/layer.py, runtime/sequence_parallel/ulysses_sp.py;
- * modelscope/ms-swift swift/sequence_parallel/ulysses.py; NVIDIA/TransformerEngine context_parallel.py
- * AttnFuncWithCPAndQKVOA2A. */
+ * su-1 messages each, and each once for every chunk of the sequence (FPDT). K and V carry kv_repeat copies
+ * when su exceeds the KV heads. Sources: deepspeedai/DeepSpeed deepspeed/sequence/layer.py,
+ * runtime/sequence_parallel/ulysses_sp.py; modelscope/ms-swift swift/sequence_parallel/ulysses.py;
+ * NVIDIA/TransformerEngine context_parallel.py AttnFuncWithCPAndQKVOA2A. */
 void spp_comm_emit_ulysses(const struct spp_comm_context *c) {
   const struct spp_geometry *g = c->g;
   if (g->su == 1) return;
@@ -29,11 +29,14 @@ void spp_comm_emit_ulysses(const struct spp_comm_context *c) {
                                c->job->framework->ulysses_overlap ? SPP_OVERLAP_GEMM : SPP_OVERLAP_NONE};
   struct spp_pass_counts counts = spp_comm_layer_counts(c, c->layers, c->full_layers, SPP_RC_CORE_ATTN);
   int64_t layer_bytes = 0;
+  counts.forward *= g->pieces;
+  counts.recompute *= g->pieces;
+  counts.backward *= g->pieces;
   for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
     op.what = tensors[i].what;
-    op.message_bytes = spp_sat_mul(g->tokens, tensors[i].width * c->element_bytes) / g->su;
+    op.message_bytes = spp_sat_mul(g->piece_tokens, tensors[i].width * c->element_bytes) / g->su;
     op.sent_bytes = spp_sat_mul(op.message_bytes, g->su - 1);
-    layer_bytes = spp_sat_add(layer_bytes, op.sent_bytes);
+    layer_bytes = spp_sat_add(layer_bytes, spp_sat_mul(op.sent_bytes, g->pieces));
     spp_comm_emit_passes(c, op, counts);
   }
   c->comm->layer_forward_bytes[SPP_GROUP_ULYSSES] = layer_bytes;
@@ -46,6 +49,8 @@ void spp_comm_emit_ulysses(const struct spp_comm_context *c) {
   op.sent_bytes = spp_sat_mul(op.message_bytes, g->su - 1);
   op.messages = 1;
   op.overlap = SPP_OVERLAP_NONE;
+  counts.forward /= g->pieces;
+  counts.recompute /= g->pieces;
   counts.backward = 0;
   spp_comm_emit_passes(c, op, counts);
 }

@@ -64,6 +64,7 @@ enum spp_loss_path {
   SPP_LOSS_PAIRS_16BIT, /* trl: log-probabilities of two answers, row by row from 16-bit logits */
   SPP_LOSS_PAIRS_AUTOCAST, /* the same where autocast hands out fp32 logits */
   SPP_LOSS_PAIRS_FP32,     /* fp32 logits that the loop holds, their log-softmax whole */
+  SPP_LOSS_FPDT,           /* DeepSpeed FPDT_LogitsLoss: chunk by chunk in fp32, head and softmax again in backward */
   SPP_LOSS_PATH_COUNT
 };
 enum spp_loss_choice { SPP_LOSS_CHOICE_FULL, SPP_LOSS_CHOICE_CHUNKED, SPP_LOSS_CHOICE_FUSED, SPP_LOSS_CHOICE_VOCAB, SPP_LOSS_CHOICE_COUNT };
@@ -272,6 +273,8 @@ struct spp_framework {
   bool vision_on_every_sp_rank;
   bool reentrant_checkpoint; /* recompute holds a layer's output and its gradient through the layer's backward */
   bool tiles_mlp;         /* MLP forward and backward in tiles of about hidden_size tokens, inputs kept only (ALST) */
+  bool fpdt;              /* sequences pass attention, MLP and loss in chunks, if asked (DeepSpeed FPDT) */
+  bool fpdt_gated_mlp;    /* gated MLPs too, not plain ones alone */
   bool fp8_params;        /* FP8 training keeps GEMM weights in 8 bit only (fp8_param_gather) */
   int64_t step_tokens;    /* serving: tokens one scheduler step runs at most; 0 = whole sequences */
   int64_t step_tokens_large;     /* the same on a card of 70 GiB and more; 0 = step_tokens */

@@ -181,6 +181,8 @@ static const struct field fields[] = {
     {"loads_whole_model", KIND_BOOL, AT(loads_whole_model), 0, true},
     {"reentrant_checkpoint", KIND_BOOL, AT(reentrant_checkpoint), 0, true},
     {"tiles_mlp", KIND_BOOL, AT(tiles_mlp), 0, true},
+    {"fpdt", KIND_BOOL, AT(fpdt), 0, true},
+    {"fpdt_gated_mlp", KIND_BOOL, AT(fpdt_gated_mlp), 0, true},
     {"fp8_params", KIND_BOOL, AT(fp8_params), 0, true},
     BOOL(checkpoint_offload_native),
     BOOL(overlap_grad_reduce),

@@ -63,6 +63,8 @@ static void resolve_tokens(const struct spp_job *job, const struct spp_layout *l
   g->attention_tokens = spp_sat_mul(g->tokens, g->su);
   g->stream_tokens = layout->megatron_sp ? spp_ceil_div(g->tokens, g->tp) : g->tokens;
   g->chunk_tokens = spp_ceil_div(batch_tokens, 2 * g->sr);
+  g->pieces = layout->fpdt_chunk > 0 ? spp_max64(1, spp_ceil_div(g->padded_tokens, layout->fpdt_chunk)) : 1;
+  g->piece_tokens = spp_ceil_div(g->tokens, g->pieces);
   real_sequence(job, &real_tokens, &real_pairs);
   double step_sequences = (double)g->sequences * (double)g->m * (double)g->dp;
   g->real_tokens = step_sequences * real_tokens < 9e18 ? (int64_t)(step_sequences * real_tokens) : INT64_MAX;
@@ -150,6 +152,7 @@ void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *la
                job->loss == SPP_LOSS_CHOICE_FULL && job->loss_path_forced == SPP_UNSET;
   if (pairs && job->framework->loss_path_pairs != SPP_LOSS_HF_FULL)
     g.loss_path = (enum spp_loss_path)job->framework->loss_path_pairs;
+  if (layout->fpdt_chunk > 0 && job->loss_path_forced == SPP_UNSET) g.loss_path = SPP_LOSS_FPDT;
   if (g.loss_path == SPP_LOSS_PAIRS_16BIT && !in_engine(job, layout)) g.loss_path = SPP_LOSS_PAIRS_AUTOCAST;
   *geometry = g;
 }

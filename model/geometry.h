@@ -25,6 +25,8 @@ struct spp_geometry {
   int64_t q_width, k_width, v_width, o_width;    /* elements per token of one TP rank */
   int64_t ring_block_bytes; /* KVB: K and V block one hop carries: e T (k+v) rep */
   int64_t chunk_tokens;     /* zigzag chunk c = b*S/(2*sr) over all sequences */
+  int64_t pieces;           /* FPDT: chunks that a sequence passes a layer in, 1 = whole */
+  int64_t piece_tokens;     /* of T, those of one chunk */
   enum spp_loss_path loss_path;
   int64_t nodes;
 };

@@ -47,6 +47,8 @@ void spp_request_clear(struct spp_request *request) {
                                   .recompute_layers = SPP_UNSET,
                                   .recompute_unit = SPP_UNSET,
                                   .offload = SPP_UNSET,
+                                  .fpdt_chunk = SPP_UNSET,
+                                  .fpdt_offload = SPP_UNSET,
                                   .schedule = SPP_UNSET,
                                   .first_stage_layers = SPP_UNSET,
                                   .last_stage_layers = SPP_UNSET,
@@ -168,6 +170,8 @@ static void complete_states(const struct spp_job *job, const struct spp_request 
   l->recompute_layers = r->recompute_layers;
   l->recompute_unit = or_else(r->recompute_unit, 1);
   l->offload = (enum spp_offload)or_else(r->offload, SPP_OFFLOAD_NONE);
+  l->fpdt_chunk = or_else(r->fpdt_chunk, 0);
+  l->fpdt_offload = l->fpdt_chunk > 0 && or_else(r->fpdt_offload, 1) != 0;
   l->first_stage_layers = or_else(r->first_stage_layers, 0);
   l->last_stage_layers = or_else(r->last_stage_layers, 0);
   l->schedule = (enum spp_schedule)or_else(r->schedule, l->pp > 1 && l->vpp > 1 ? SPP_SCHEDULE_INTERLEAVED
@@ -214,6 +218,12 @@ static void describe_sp(const struct spp_job *job, const struct spp_layout *l, c
   if (l->ring > 1 && (job->ring_order == SPP_RING_ZIGZAG) != job->framework->ring_zigzag)
     put(buf, size, used, ", %s", spp_ring_order_name(job->ring_order));
   put(buf, size, used, ")");
+}
+
+static void describe_chunks(const struct spp_layout *l, char *buf, size_t size, size_t *used) {
+  if (l->fpdt_chunk <= 0) return;
+  put(buf, size, used, " · FPDT chunks of %" PRId64 "%s", l->fpdt_chunk,
+      l->fpdt_offload ? "" : " on the GPU");
 }
 
 static void describe_states(const struct spp_job *job, const struct spp_layout *l, char *buf, size_t size,
@@ -271,6 +281,7 @@ const char *spp_layout_describe(const struct spp_job *job, const struct spp_layo
   if (l->ep > 1) put(buf, size, &used, " · EP %" PRId64, l->ep);
   if (l->ep > 1 && l->etp != l->tp) put(buf, size, &used, " x ETP %" PRId64, l->etp);
   describe_sp(job, l, buf, size, &used);
+  describe_chunks(l, buf, size, &used);
   if (job->mode != SPP_MODE_INFER) {
     describe_states(job, l, buf, size, &used);
     describe_recompute(job, l, buf, size, &used);

@@ -17,6 +17,8 @@ struct spp_layout {
   int64_t recompute_layers;   /* full: layers of a stage recomputed, SPP_UNSET = all */
   int64_t recompute_unit;     /* full: layers per checkpointed unit, 1 by default */
   enum spp_offload offload;
+  int64_t fpdt_chunk; /* tokens of a sequence that pass attention, MLP and loss at a time (DeepSpeed FPDT); 0 = all */
+  bool fpdt_offload;  /* chunks that wait are in host memory */
   enum spp_schedule schedule;
   int64_t first_stage_layers, last_stage_layers; /* of an uneven pipeline; 0 = as the others, the framework's split */
   int64_t micro_batch, grad_accum; /* sequences per DP replica per micro-batch; micro-batches per step */
@@ -33,6 +35,8 @@ struct spp_request {
   int recompute;
   int64_t recompute_modules, recompute_layers, recompute_unit;
   int offload, schedule;
+  int64_t fpdt_chunk;
+  int fpdt_offload;
   int64_t first_stage_layers, last_stage_layers;
   int64_t micro_batch;
 };

@@ -78,9 +78,10 @@ struct loss_row {
  * the logits, before the first product of the head, whose gradient is summed over chunks (torch
  * csrc/autograd/engine.cpp, input_buffer.cpp accumulate); XENTROPY Dao-AILab/flash-attention 1.0.9
  * flash_attn/losses/cross_entropy.py SoftmaxCrossEntropyLossFn, csrc/xentropy: the kernel reads and saves the
- * 16-bit logits, inplace_backward is off by default. A freed block stays with the allocator, and the
- * 16-bit logits' block is too small for any fp32 one: it counts as reserved. Resident-set peaks of the first
- * two were measured on a CPU: 12.00 and 6.01 bytes per logit. */
+ * 16-bit logits, inplace_backward is off by default; FPDT deepspeed 0.19.8 sequence/fpdt_layer.py
+ * FPDT_LogitsLoss.backward: fp32 logits, softmax and its 16-bit gradient of one chunk. A freed block stays
+ * with the allocator, and the 16-bit logits' block is too small for any fp32 one: it counts as reserved.
+ * Resident-set peaks of the first two were measured on a CPU: 12.00 and 6.01 bytes per logit. */
 static const struct loss_row rows[] = {
     {SPP_LOSS_HF_FULL, &log_softmax, FP32, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_HF_FULL, &nll_gradient, FP32, TOKENS_VOCAB, 1, ALWAYS},
@@ -134,6 +135,10 @@ static const struct loss_row rows[] = {
     {SPP_LOSS_CHUNKED_HEAD_EAGER, &chunk_work, FP32, CHUNK_VOCAB, 3, ALWAYS},
     {SPP_LOSS_CHUNKED_HEAD_EAGER, &chunk_block, ACT, CHUNK_VOCAB, 1, ALWAYS},
     {SPP_LOSS_CHUNKED_HEAD_EAGER, &head_sum, FP32, VOCAB_HIDDEN, 1, HEAD_SHARDED},
+    {SPP_LOSS_FPDT, &hidden_gradient, ACT, TOKENS_HIDDEN, 2, ALWAYS}, /* chunks and their join */
+    {SPP_LOSS_FPDT, &chunk_work, FP32, CHUNK_VOCAB, 2, ALWAYS},
+    {SPP_LOSS_FPDT, &chunk_logits, ACT, CHUNK_VOCAB, 1, ALWAYS},
+    {SPP_LOSS_FPDT, &head_sum, FP32, VOCAB_HIDDEN, 1, HEAD_TRAINED},
     {SPP_LOSS_IN_PLACE, &logits16, ACT, TOKENS_VOCAB, 1, ALWAYS},
     {SPP_LOSS_XENTROPY, &logits16, ACT, TOKENS_VOCAB, 1, NOT_REFERENCED},
     {SPP_LOSS_XENTROPY, &logits_reference, ACT, TOKENS_VOCAB, 1, REFERENCED},
@@ -147,7 +152,7 @@ static const struct loss_row rows[] = {
 /* Whole logits exist, and with them their gradient when the head's backward runs. */
 static bool has_logits(enum spp_loss_path path) {
   return path != SPP_LOSS_FUSED_LINEAR && path != SPP_LOSS_TILED && path != SPP_LOSS_CHUNKED &&
-         path != SPP_LOSS_CHUNKED_HEAD && path != SPP_LOSS_CHUNKED_HEAD_EAGER;
+         path != SPP_LOSS_CHUNKED_HEAD && path != SPP_LOSS_CHUNKED_HEAD_EAGER && path != SPP_LOSS_FPDT;
 }
 
 bool spp_loss_exchanges(enum spp_loss_path path) {
@@ -172,6 +177,8 @@ static int64_t chunk_tokens(const struct spp_job *job, enum spp_loss_path path, 
   int64_t asked = job->loss_chunk_tokens > 0 ? job->loss_chunk_tokens : f->loss_chunk_tokens;
   switch (path) {
   case SPP_LOSS_FUSED_LINEAR: return spp_liger_chunk_tokens(tokens, vocab, job->arch->hidden);
+  case SPP_LOSS_FPDT: /* chunks: twice vocabulary over hidden size (arXiv 2408.16978, recalled) */
+    return spp_ceil_div(tokens, spp_max64(1, 2 * spp_ceil_div(vocab, spp_max64(1, job->arch->hidden))));
   case SPP_LOSS_CHUNKED_HEAD:
   case SPP_LOSS_CHUNKED_HEAD_EAGER:
   case SPP_LOSS_CHUNKS_16BIT:

@@ -41,10 +41,39 @@ static int64_t offloaded_inputs(const struct spp_memory_view *v) {
   return spp_sat_mul(spp_sat_mul(bytes, layers), ranks);
 }
 
+/* torch's allocator of pinned memory hands out powers of two (torch 2.15 ATen/core/CachingHostAllocator.h
+ * allocate). */
+static int64_t pinned(int64_t rows, int64_t cols, int64_t each) {
+  return spp_next_pow2(spp_min64(spp_sat_mul(spp_sat_mul(rows, cols), each), INT64_C(1) << 61));
+}
+
+/* What FPDT parks: of a layer that waits for its backward the normalised input, q, k, v, output and
+ * log-sum-exp of every chunk; in backward fp32 dq and the output's gradient of one layer beside them. The
+ * loss keeps the head's input there (deepspeed 0.19.8 sequence/fpdt_layer.py SequenceChunk, FPDT_LogitsLoss).
+ */
+static int64_t parked_chunks(const struct spp_memory_view *v) {
+  const struct spp_geometry *g = v->g;
+  int64_t c = g->piece_tokens, act = spp_dtype_bytes(v->act), layers = v->job->arch->layers;
+  if (!spp_attention_is_parked(v->layout, g) || !v->trains) return 0;
+  int64_t forward = spp_sat_add(pinned(c, v->job->arch->hidden, act), pinned(c, g->q_width, act));
+  forward = spp_sat_add(forward, spp_sat_add(pinned(c, g->k_width, act), pinned(c, g->v_width, act)));
+  forward = spp_sat_add(forward, spp_sat_add(pinned(c, g->o_width, act), pinned(c, g->heads_local, 4)));
+  int64_t backward = spp_sat_add(pinned(c, g->q_width, 4), pinned(c, g->o_width, act));
+  int64_t waiting = spp_ceil_div(layers, spp_max64(1, g->pp));
+  if (v->layout->recompute == SPP_RECOMPUTE_FULL)
+    waiting =
+        v->layout->recompute_layers == SPP_UNSET ? 1 : spp_max64(1, waiting - v->layout->recompute_layers);
+  int64_t one = spp_sat_add(spp_sat_mul(forward, waiting), backward);
+  int64_t head = spp_sat_mul(spp_sat_mul(g->tokens, v->job->arch->hidden), act);
+  if (g->loss_path != SPP_LOSS_FPDT) head = 0;
+  int64_t ranks = spp_ceil_div(spp_layout_world(v->layout), spp_max64(1, g->nodes));
+  return spp_sat_mul(spp_sat_add(spp_sat_mul(one, g->pieces), head), ranks);
+}
+
 int64_t spp_memory_host_bytes(const struct spp_memory_view *v) {
   enum spp_offload offload = v->layout->offload;
   const struct spp_job *job = v->job;
-  int64_t bytes = spp_offload_activations(offload) ? offloaded_inputs(v) : 0;
+  int64_t bytes = spp_sat_add(spp_offload_activations(offload) ? offloaded_inputs(v) : 0, parked_chunks(v));
   if (!spp_offload_optimizer(offload)) return bytes;
   int64_t trainable = job->params.total;
   if (spp_job_has_adapters(job)) {

@@ -22,8 +22,10 @@ static void add_inputs(const struct spp_memory_stage *s, struct spp_memory_sum *
   /* transformers repeats the angles of half a head; kernels that know read them once. */
   bool once = v->job->framework->sharding == SPP_SHARDING_UNITS;
   int64_t halves = once ? 1 : 2, tables = a->rope_local_theta > 0 ? 2 : 1;
+  /* FPDT rotates what all ranks sent: each has the whole sequence's (fpdt_layer.py pos_emb_cos) */
+  int64_t rows = g->pieces > 1 ? g->padded_tokens : g->tokens;
   if (a->rotary_dim > 0)
-    spp_memory_add(sum, &rotary, whole_pass, once ? SPP_DTYPE_FP32 : v->act, g->tokens, a->rotary_dim,
+    spp_memory_add(sum, &rotary, whole_pass, once ? SPP_DTYPE_FP32 : v->act, rows, a->rotary_dim,
                    halves * tables);
   if (v->job->attention == SPP_ATTN_EAGER)
     spp_memory_add(sum, &mask, whole_pass, v->act, spp_sat_mul(g->sequences, g->padded_tokens),
@@ -41,7 +43,8 @@ static void add_final_norm(const struct spp_memory_stage *s, struct spp_memory_s
   for (int i = 0; i < list.count; i++)
     spp_memory_add(sum, list.items[i].tensor, live, list.items[i].dtype, list.items[i].rows,
                    list.items[i].cols, 1);
-  spp_memory_add(sum, &final_output, live, v->act, v->g->stream_tokens, job->arch->hidden, 1);
+  bool away = v->g->loss_path == SPP_LOSS_FPDT; /* FPDT_LogitsLoss.forward saves a copy in host memory */
+  spp_memory_add(sum, &final_output, live, v->act, v->g->stream_tokens, job->arch->hidden, away ? 0 : 1);
 }
 
 void spp_memory_add_outer(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {

@@ -156,6 +156,9 @@ void spp_memory_add_transients(const struct spp_memory_stage *s, const struct sp
 void spp_memory_mixture_without(const struct spp_memory_view *v, bool again, unsigned without[2]);
 void spp_memory_add_unit_transients(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                                     struct spp_memory_sum *sum);
+/* Attention, and an MLP of `width` columns, that sequences pass in chunks (memory_chunks.c). */
+void spp_memory_add_chunked_attention(const struct spp_memory_view *v, struct spp_memory_sum *sum);
+void spp_memory_add_chunked_mlp(const struct spp_memory_view *v, int64_t width, struct spp_memory_sum *sum);
 void spp_memory_add_outer(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_vision(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_inference(const struct spp_memory_stage *s, struct spp_memory_sum *sum);

@@ -73,6 +73,10 @@ static void add_mlp(const struct transient_view *t, enum spp_layer_class active)
   const struct spp_job *job = t->v->job;
   const struct spp_layer_kind *kind = t->v->kind[active];
   if (!kind) return;
+  if (active == SPP_LAYER_DENSE && spp_mlp_in_chunks(job, t->g)) {
+    spp_memory_add_chunked_mlp(t->v, spp_mlp_width(t->g, kind, SPP_ROLE_MLP), t->sum);
+    return;
+  }
   if (active == SPP_LAYER_DENSE) {
     add_act(t, &mlp_grads, MLP, spp_mlp_rows(job, t->g), spp_mlp_width(t->g, kind, SPP_ROLE_MLP),
             mlp_copies(job));
@@ -255,8 +259,12 @@ void spp_memory_add_transients(const struct spp_memory_stage *s, const struct sp
   const struct attention_widths widths = widths_of(s->view);
   add_stream(&t);
   add_mlp(&t, turn->class);
-  add_attention(&t, &widths);
-  add_sequence_parallel(&t, &widths);
+  if (t.g->pieces > 1) {
+    spp_memory_add_chunked_attention(s->view, sum);
+  } else {
+    add_attention(&t, &widths);
+    add_sequence_parallel(&t, &widths);
+  }
   add_dequantised(&t, s);
   add_fused_experts(&t, s, turn);
   if (t.g->pp > 1)

@@ -19,7 +19,8 @@ static const char *const loss_paths[SPP_LOSS_PATH_COUNT] = {
     "hf-full",      "sp-16bit",    "sp-chunked",   "vocab-parallel",     "fused-linear",
     "tiled",        "chunked",     "fp32-logits",  "hf-shifted",         "loss-parallel",
     "in-place",     "chunks-kept", "chunked-head", "chunked-head-eager", "vocab-parallel-compiled",
-    "chunks-16bit", "xentropy",    "pairs-16bit",  "pairs-autocast",     "pairs-fp32"};
+    "chunks-16bit", "xentropy",    "pairs-16bit",  "pairs-autocast",     "pairs-fp32",
+    "fpdt"};
 static const char *const loss_choices[SPP_LOSS_CHOICE_COUNT] = {"full", "chunked", "fused", "vocab-parallel"};
 static const char *const recomputes[SPP_RECOMPUTE_COUNT] = {"none", "selective", "full"};
 static const char *const modules[] = {"core_attn", "moe_act", "layernorm",     "mla_up_proj",

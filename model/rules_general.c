@@ -149,6 +149,28 @@ RULE(recompute_chunks) {
 RULE(no_offload) {
   return !job->framework->offloads[layout->offload];
 }
+RULE(no_fpdt) {
+  return layout->fpdt_chunk > 0 && !job->framework->fpdt;
+}
+RULE(fpdt_divides) {
+  int64_t chunk = layout->fpdt_chunk;
+  return chunk < 0 || (chunk > 0 && (job->seq_tokens % chunk != 0 || chunk % spp_layout_sp(layout) != 0));
+}
+RULE(fpdt_ring) {
+  return layout->fpdt_chunk > 0 && layout->ring > 1;
+}
+/* One block of queries against one of keys at a time, with a causal mask or none. */
+RULE(fpdt_attention) {
+  const struct spp_arch *a = job->arch;
+  if (layout->fpdt_chunk <= 0) return false;
+  for (int i = 0; i < a->kind_count; i++)
+    if (a->kinds[i].window_tokens > 0) return true;
+  return job->attention != SPP_ATTN_FA2 || job->packing || a->attention == SPP_ATTENTION_MLA ||
+         a->attention_sinks || a->qk_norm != SPP_QK_NORM_NONE;
+}
+RULE(fpdt_method) {
+  return layout->fpdt_chunk > 0 && (job->method != SPP_METHOD_FULL || job->mode != SPP_MODE_TRAIN);
+}
 RULE(batch_divides) {
   return spp_sat_mul(spp_sat_mul(layout->micro_batch, layout->dp), layout->grad_accum) != job->global_batch;
 }
@@ -282,6 +304,23 @@ const struct spp_rule spp_rules_general[] = {
      SPP_VARY_NONE, "megatron-core 0.19.2 megatron/core/transformer/transformer_config.py __post_init__"},
     {"offload-support", no_offload, "{framework} cannot offload {offload}: it has {its_offloads}",
      SPP_AXIS_OFFLOAD, SPP_VARY_NONE, has},
+    {"fpdt-support", no_fpdt,
+     "{framework} passes no sequence in chunks (FPDT, {fpdt_chunk} tokens): Megatron-DeepSpeed does",
+     SPP_AXIS_SP, SPP_VARY_NONE, has},
+    {"fpdt-divides", fpdt_divides,
+     "FPDT: {seq} tokens must be a multiple of a chunk of {fpdt_chunk}, and that one of SP {sp}; nearest "
+     "below that is: {fpdt_chunk_down}",
+     SPP_AXIS_SP, SPP_VARY_NONE, "deepspeed 0.19.8 deepspeed/sequence/fpdt_layer.py FPDT_InputConstruct"},
+    {"fpdt-ring", fpdt_ring, "FPDT exchanges its chunks all-to-all: no ring ({ring})", SPP_AXIS_SP,
+     SPP_VARY(ring), "deepspeed 0.19.8 deepspeed/sequence/fpdt_layer.py FPDT_Attention"},
+    {"fpdt-attention", fpdt_attention,
+     "FPDT runs plain causal attention with fa2 (here {attention}): no packed documents, sliding windows, "
+     "sinks, latent attention or norms on q and k",
+     0, SPP_VARY_NONE,
+     "deepspeed 0.19.8 deepspeed/sequence/fpdt_layer.py: _flash_attn_forward, window_size (-1, -1), "
+     "attention_mask None"},
+    {"fpdt-method", fpdt_method, "FPDT multiplies by the weights themselves: no adapters, and mode train only",
+     0, SPP_VARY_NONE, "deepspeed 0.19.8 deepspeed/sequence/fpdt_layer.py: torch.matmul with qkv_linear_weight"},
     {"batch-divides", batch_divides,
      "global batch {global_batch} is not micro-batch {micro_batch} x DP {dp} x a whole accumulation: a "
      "multiple of "

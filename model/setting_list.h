@@ -99,6 +99,12 @@
         "recompute_unit", "layers that full recompute keeps one input for (default: 1)"),                    \
       X(LAYOUT, "offload", 0, SPP_CHOICE(spp_offload_word), "WHAT", request, offload, RUNNABLE, "offload",   \
         "what moves to host memory"),                                                                        \
+      X(LAYOUT, "fpdt-chunk", 0, SPP_TOKENS(INT64_C(1) << 30), "TOKENS", request, fpdt_chunk, LAID_OUT,      \
+        "fpdt_chunk_tokens", "FPDT: tokens of a sequence that pass a layer at a time (default: all)"),       \
+      X(LAYOUT, "fpdt-offload", 0, SPP_FLAG(1), NULL, request, fpdt_offload, LAID_OUT, "fpdt_offload",       \
+        "FPDT: chunks wait in host memory (default)"),                                                       \
+      X(LAYOUT, "no-fpdt-offload", 0, SPP_FLAG(0), NULL, request, fpdt_offload, LAID_OUT, NULL,              \
+        "FPDT: chunks wait on the GPU"),                                                                     \
       X(LAYOUT, "schedule", 0, SPP_CHOICE(spp_schedule_word), "NAME", request, schedule, RUNNABLE,           \
         "schedule", "pipeline schedule"),                                                                    \
       X(LAYOUT, "first-stage-layers", 0, SPP_COUNT(1, SPP_MAX_LAYERS), "N", request, first_stage_layers,     \

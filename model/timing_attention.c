@@ -68,6 +68,10 @@ void spp_attention_time_count(const struct spp_timing_context *c, const struct s
   double width = (double)(g->q_width + g->o_width), kv = (double)(g->k_width + g->v_width) * rep;
   double flops = spp_window_pairs(g, kind) * width / (double)(g->su * g->sr);
   double span = span_tokens(g, kind), head = head_width(c->job->arch), bytes = e * t * (width + kv);
+  if (g->pieces > 1) {
+    spp_chunked_attention_time_count(c, flops, span, head, forward_s, backward_s);
+    return;
+  }
   if (g->sr == 1) {
     *forward_s = spp_attention_s(&r->forward, flops, span, head, bytes);
     *backward_s = spp_attention_s(&r->backward, flops * BACKWARD_FLOPS_X2 / 2.0, span, head, bytes);

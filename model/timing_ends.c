@@ -18,6 +18,7 @@ static const struct {
                                true}, /* one fused kernel per chunk; gradients made in the forward */
     [SPP_LOSS_TILED] = {16, 24, true, false},
     [SPP_LOSS_CHUNKED] = {16, 24, true, false},
+    [SPP_LOSS_FPDT] = {22, 28, true, false},   /* upcast, softmax, log; upcast, softmax, scale, cast */
     [SPP_LOSS_IN_PLACE] = {8, 8, false, true}, /* read for maximum and sum; read and written */
     [SPP_LOSS_FP32_LOGITS] = {10, 10, false,
                               false}, /* compiled: one pass each way over 16- and 32-bit logits */

@@ -48,6 +48,12 @@ void spp_layer_time_count(const struct spp_timing_context *c, int kind, struct s
 /* Attention of one layer: forward and backward kernels of all ring steps, merges included. */
 void spp_attention_time_count(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
                               double *forward_s, double *backward_s);
+/* The same where sequences pass in chunks (FPDT): blocks, their merges, and copies that they do not hide.
+ * flops: of the whole forward; span_tokens, head_dim: as for spp_attention_s(). */
+void spp_chunked_attention_time_count(const struct spp_timing_context *c, double flops, double span_tokens,
+                                      double head_dim, double *forward_s, double *backward_s);
+/* What the host takes to launch one kernel. */
+double spp_launch_host_s(const struct spp_framework *framework);
 /* Sum of squared lengths a layer's window leaves of the micro-batch's (sliding: 2 L w - w^2 of L^2; chunked:
  * L w). */
 double spp_window_pairs(const struct spp_geometry *g, const struct spp_layer_kind *kind);

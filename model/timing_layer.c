@@ -1,5 +1,6 @@
 /* Device time of one decoder layer: matrix products by shape, attention, memory-bound kernels by bytes moved.
  */
+#include "model/activations.h"
 #include "model/timing_internal.h"
 
 /* Bytes per element a memory-bound operation moves (16-bit activations), and kernels it launches.
@@ -298,7 +299,7 @@ static void add_unpacking(const struct spp_timing_context *c, int kind, struct s
 static double layer_launches(const struct spp_framework *f) {
   return f->launches_per_layer > 0 ? f->launches_per_layer : LAYER_KERNELS;
 }
-static double launch_host_s(const struct spp_framework *f) {
+double spp_launch_host_s(const struct spp_framework *f) {
   return f->host_s_per_layer / layer_launches(f);
 }
 
@@ -340,7 +341,7 @@ static double expert_launches(const struct spp_timing_context *c, const struct s
  * kernels run one expert after the host launched them, and never beside it. The backward knows the counts. */
 static double expert_wait_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
                             const struct spp_weight_sums *s) {
-  double launch_s = launch_host_s(c->job->framework);
+  double launch_s = spp_launch_host_s(c->job->framework);
   if (loops(c, kind)) return launch_s * expert_launches(c, kind, s);
   return kind->moe && !c->eager ? launch_s * MOE_KERNELS / 2.0 : 0;
 }
@@ -369,9 +370,9 @@ static double host_s(const struct spp_timing_context *c, const struct spp_layer_
     launches += job->framework->launches_per_unit * spp_fsdp_units(job, s);
   if (!loops(c, kind)) launches += fetch_launches(c, kind, true);
   launches += CHECKPOINT_LAUNCHES * checkpoints(c, kind);
-  if (c->g->su > 1) launches += ULYSSES_EXCHANGES * ULYSSES_LAUNCHES;
+  if (c->g->su > 1) launches += ULYSSES_EXCHANGES * ULYSSES_LAUNCHES * (double)c->g->pieces;
   if (c->g->sr > 1 && c->layout->sp_kind != SPP_SP_ALLGATHER) launches += RING_LAUNCHES * (double)c->g->sr;
-  return launch_host_s(job->framework) * launches;
+  return spp_launch_host_s(job->framework) * launches;
 }
 
 /* Backward hands each finished gradient to the hooks of ZeRO-2: host time of that pass alone. */
@@ -386,7 +387,7 @@ static void add_gradient_host(const struct spp_timing_context *c, const struct s
     for (int i = 0; i < kind->weight_count; i++)
       gradients += kind->weights[i].role == SPP_ROLE_EXPERT ? (double)kind->weights[i].copies : 1;
   }
-  double extra_s = launch_host_s(f) * f->launches_per_gradient * gradients;
+  double extra_s = spp_launch_host_s(f) * f->launches_per_gradient * gradients;
   t->host_s += extra_s;
   t->forward_host_s -= extra_s;
 }
@@ -394,7 +395,7 @@ static void add_gradient_host(const struct spp_timing_context *c, const struct s
 /* Host time of unpacking a layer's weights: into the launches of both directions, or of the forward alone. */
 static void add_unpacking_host(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
                                const struct spp_weight_sums *s, struct spp_layer_time *t) {
-  double modules = (double)s->quantised_modules, launch_s = launch_host_s(c->job->framework);
+  double modules = (double)s->quantised_modules, launch_s = spp_launch_host_s(c->job->framework);
   if (!unpacks(c->job)) return;
   double experts = loops(c, kind) ? (double)c->job->arch->experts : 1;
   modules += (double)s->quantised_expert_modules * experts;
@@ -423,6 +424,25 @@ static void selective_recompute(const struct spp_timing_context *c, const struct
   if (modules & SPP_RC_LAYERNORM) t->recompute.memory_s += t->forward.memory_s / 4;
 }
 
+/* An MLP that works tile by tile keeps its input and runs again inside its own backward, whatever a
+ * checkpoint of the layer ran before: ALST whole (DeepSpeed runtime/sequence_parallel/ulysses_sp.py TiledMLP:
+ * "the forward occurs twice each iteration ... if you're using activation checkpointing it then occurs
+ * trice"), FPDT up to its activation (sequence/fpdt_layer.py FPDT_FFN.backward). */
+static void add_mlp_again(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
+                          struct spp_layer_time *t) {
+  bool tiles = c->job->framework->tiles_mlp, chunks = spp_mlp_in_chunks(c->job, c->g);
+  double m = (double)c->g->tokens, tp = (double)c->g->tp;
+  if (kind->moe || !(tiles || chunks)) return;
+  for (int i = 0; i < kind->weight_count; i++) {
+    const struct spp_weight *w = &kind->weights[i];
+    bool last = w->split == SPP_SPLIT_INPUT;
+    if (w->role != SPP_ROLE_MLP || !w->linear || (last && !tiles)) continue;
+    double rows = (double)w->rows, cols = (double)w->cols;
+    t->backward.gemm_s +=
+        (double)w->copies * spp_gemm_s(&c->rates, m, last ? rows : rows / tp, last ? cols / tp : cols);
+  }
+}
+
 void spp_layer_time_count(const struct spp_timing_context *c, int kind_index, struct spp_layer_time *t) {
   const struct spp_layer_kind *kind = &c->job->arch->kinds[kind_index];
   *t = (struct spp_layer_time){0};
@@ -443,6 +463,7 @@ void spp_layer_time_count(const struct spp_timing_context *c, int kind_index, st
     return;
   }
   t->backward.gemm_s += t->wgrad_s;
+  add_mlp_again(c, kind, t);
   if (c->layout->recompute == SPP_RECOMPUTE_FULL) t->recompute = t->forward;
   if (c->layout->recompute == SPP_RECOMPUTE_SELECTIVE) selective_recompute(c, kind, t);
 }

@@ -40,6 +40,9 @@ typedef const struct spp_layout layout_arg;
                                 ? layout->recompute_layers                                                   \
                                 : layout->recompute_layers / spp_max64(1, layout->vpp))                      \
   X(recompute_unit, layout->recompute_unit)                                                                  \
+  X(fpdt_chunk, layout->fpdt_chunk)                                                                          \
+  X(fpdt_chunk_down, fpdt_chunk_down(job, layout))                                                           \
+  X(fpdt_offload, layout->fpdt_offload)                                                                      \
   X(offload_optimizer, spp_offload_optimizer(layout->offload))                                               \
   X(offload_params, spp_offload_params(layout->offload))                                                     \
   X(offload_activations, spp_offload_activations(layout->offload))                                           \
@@ -118,6 +121,15 @@ static int64_t value_node_gpus(job_arg *job) {
 static bool ends_lack_one(job_arg *job, layout_arg *layout) {
   struct spp_stage_counts n = spp_stage_count(layout, job->arch->layers);
   return spp_layout_uneven(layout) && n.first == n.middle - 1 && n.last == n.middle - 1;
+}
+
+/* The largest chunk, no longer than asked, that FPDT takes; 0 = none is near. */
+static int64_t fpdt_chunk_down(job_arg *job, layout_arg *layout) {
+  int64_t seq = job->seq_tokens, sp = spp_max64(spp_layout_sp(layout), 1);
+  if (layout->fpdt_chunk <= 0 || sp > seq || seq % sp != 0) return 0;
+  for (int64_t count = spp_max64(1, seq / layout->fpdt_chunk), last = count + 65536; count <= last; count++)
+    if (seq % spp_sat_mul(count, sp) == 0 && seq / count <= layout->fpdt_chunk) return seq / count;
+  return 0;
 }
 
 #define DEFINE_NUMBER(name, expression)                                                                      \

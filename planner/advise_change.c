@@ -77,6 +77,8 @@ void spp_request_of(const struct spp_layout *layout, struct spp_request *request
   request->recompute_layers = layout->recompute_layers;
   request->recompute_unit = layout->recompute_unit;
   request->offload = (int)layout->offload;
+  request->fpdt_chunk = layout->fpdt_chunk;
+  request->fpdt_offload = layout->fpdt_offload;
   request->schedule = (int)layout->schedule;
   request->first_stage_layers = layout->first_stage_layers > 0 ? layout->first_stage_layers : SPP_UNSET;
   request->last_stage_layers = layout->last_stage_layers > 0 ? layout->last_stage_layers : SPP_UNSET;

@@ -93,7 +93,8 @@ double spp_bound_step_s(const struct spp_bound *bound, const struct spp_layout *
   double m = (double)spp_max64(1, layout->grad_accum), bubble = 0;
   if (layout->schedule != SPP_SCHEDULE_ZB_H1 && layout->schedule != SPP_SCHEDULE_ZB_H2)
     bubble = (double)(layout->pp - 1) / (m * (double)spp_max64(1, layout->vpp));
-  bool ring = layout->ring > 1 && layout->sp_kind != SPP_SP_ALLGATHER;
+  bool ring = (layout->ring > 1 && layout->sp_kind != SPP_SP_ALLGATHER) ||
+              layout->fpdt_chunk > 0; /* unmasked blocks */
   return bound->device_s[recompute][ring] * (1 + bubble) + spp_bound_host_s(bound, layout);
 }
 

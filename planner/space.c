@@ -99,6 +99,25 @@ static bool push_experts(struct spp_space *space, struct spp_cell cell) {
   return true;
 }
 
+/* Shorter chunks hide their copies no longer: a pair of chunks computes with the square of their length, what
+ * moves grows with it (65,536 is DeepSpeed's default). */
+enum { SHORTEST_CHUNK = 16384 };
+
+/* Whole sequences and, where the framework passes them in chunks (FPDT), halves, quarters, ... that divide.
+ */
+static bool push_chunks(struct spp_space *space, struct spp_cell cell) {
+  int64_t fixed = space->fixed.fpdt_chunk, seq = space->jobs[0].seq_tokens, sp = cell.ulysses * cell.ring;
+  cell.fpdt_chunk = spp_max64(0, fixed);
+  if (!push_experts(space, cell)) return false;
+  if (fixed != SPP_UNSET || !space->framework->fpdt || cell.sp_kind != SPP_SP_ULYSSES) return true;
+  for (int64_t count = 2; seq / count >= SHORTEST_CHUNK; count *= 2) {
+    if (seq % count || (seq / count) % sp) continue;
+    cell.fpdt_chunk = seq / count;
+    if (!push_experts(space, cell)) return false;
+  }
+  return true;
+}
+
 static bool push_sp(struct spp_space *space, const struct spp_cell *outer, enum spp_sp_kind kind,
                     int64_t ulysses, int64_t ring) {
   const struct spp_request *fixed = &space->fixed;
@@ -112,7 +131,7 @@ static bool push_sp(struct spp_space *space, const struct spp_cell *outer, enum 
   cell.ulysses = ulysses;
   cell.ring = ring;
   cell.dp = gpus / product;
-  return push_experts(space, cell);
+  return push_chunks(space, cell);
 }
 
 /* A framework that splits the degree itself (ms-swift: Ulysses = gcd(KV heads, degree)) offers one kind per

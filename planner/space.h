@@ -24,6 +24,7 @@ enum {
 struct spp_cell {
   int64_t tp, pp, dp, ulysses, ring, ep, etp;
   enum spp_sp_kind sp_kind;
+  int64_t fpdt_chunk; /* 0 = whole sequences */
 };
 
 struct spp_space {

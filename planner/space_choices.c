@@ -262,6 +262,8 @@ void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell
                                                                  : fixed->recompute_layers,
       .recompute_unit = fixed->recompute_unit == SPP_UNSET ? 1 : fixed->recompute_unit,
       .offload = choices->offloads[variant->offload],
+      .fpdt_chunk = cell->fpdt_chunk,
+      .fpdt_offload = cell->fpdt_chunk > 0 && fixed->fpdt_offload != 0,
       .schedule = choices->pipes[variant->pipe].schedule,
       .first_stage_layers = choices->pipes[variant->pipe].first_layers,
       .last_stage_layers = choices->pipes[variant->pipe].last_layers,

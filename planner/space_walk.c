@@ -193,5 +193,6 @@ int spp_layout_complexity(const struct spp_job *job, const struct spp_layout *la
          (layout->recompute_layers != SPP_UNSET) + kinds[layout->sp_kind] +
          (layout->pp > 1 ? 7 + schedules[layout->schedule] : 0) +
          (layout->tp > 1 ? 5 - layout->megatron_sp : 0) + (layout->ep > 1) +
-         (layout->dp_replicate > 1 ? 2 : 0) + (job->loss != job->framework->loss_default);
+         (layout->fpdt_chunk > 0 ? 10 : 0) + (layout->dp_replicate > 1 ? 2 : 0) +
+         (job->loss != job->framework->loss_default);
 }

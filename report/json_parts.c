@@ -118,6 +118,8 @@ void spp_jp_layout(struct spp_jo *jo, const struct spp_job *job, const struct sp
   spp_jo_str(jo, "schedule", layout->pp > 1 ? spp_schedule_name(layout->schedule) : NULL);
   i64_or_null(jo, "first_stage_layers", layout->first_stage_layers, layout->first_stage_layers > 0);
   i64_or_null(jo, "last_stage_layers", layout->last_stage_layers, layout->last_stage_layers > 0);
+  i64_or_null(jo, "fpdt_chunk_tokens", layout->fpdt_chunk, layout->fpdt_chunk > 0);
+  spp_jo_bool(jo, "fpdt_offload", layout->fpdt_offload);
   spp_jo_str(jo, "attention", spp_attention_impl_name(job->attention));
   spp_jo_str(jo, "kernels", spp_kernels_name(job->kernels));
   spp_jo_str(jo, "loss",

@@ -151,6 +151,9 @@ static void say_layout(const struct spp_layout *layout, struct spp_str *out) {
   say_recompute(layout, out);
   if (layout->offload != SPP_OFFLOAD_NONE)
     spp_str_addf(out, " --offload %s", spp_offload_name(layout->offload));
+  if (layout->fpdt_chunk > 0)
+    spp_str_addf(out, " --fpdt-chunk %lld%s", (long long)layout->fpdt_chunk,
+                 layout->fpdt_offload ? "" : " --no-fpdt-offload");
   if (layout->pp > 1) spp_str_addf(out, " --schedule %s", spp_schedule_name(layout->schedule));
   spp_str_addf(out, " --micro-batch %lld", (long long)layout->micro_batch);
 }

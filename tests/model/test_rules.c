@@ -84,6 +84,14 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
     l->recompute_layers = 4)                                                                                 \
   X("offload-support", f->offloads[SPP_OFFLOAD_OPTIMIZER] = false;                                           \
     l->offload = SPP_OFFLOAD_OPTIMIZER, l->offload = SPP_OFFLOAD_NONE)                                       \
+  X("fpdt-support", f->fpdt = false; l->fpdt_chunk = 1024, f->fpdt = true; l->fpdt_chunk = 1024)             \
+  X("fpdt-divides", f->fpdt = true; l->fpdt_chunk = 1000, f->fpdt = true; l->fpdt_chunk = 1024)              \
+  X("fpdt-ring", f->fpdt = true; l->fpdt_chunk = 1024; ring(l, 2), f->fpdt = true; l->fpdt_chunk = 1024;     \
+    ulysses(l, 2))                                                                                           \
+  X("fpdt-attention", f->fpdt = true; l->fpdt_chunk = 1024; j->packing = true, f->fpdt = true;               \
+    l->fpdt_chunk = 1024; j->packing = false; j->attention = SPP_ATTN_FA2)                                   \
+  X("fpdt-method", f->fpdt = true; l->fpdt_chunk = 1024; j->method = SPP_METHOD_LORA, f->fpdt = true;        \
+    l->fpdt_chunk = 1024; j->method = SPP_METHOD_FULL; j->mode = SPP_MODE_TRAIN)                             \
   X("batch-divides", l->micro_batch = 3, j->global_batch = 24; l->micro_batch = 3)                           \
   X("mode-support", f->modes[SPP_MODE_DPO] = false; j->mode = SPP_MODE_DPO, f->modes[SPP_MODE_DPO] = true;   \
     j->mode = SPP_MODE_DPO)                                                                                  \

@@ -102,7 +102,7 @@ static void figures_are_those_of_the_prediction_to_the_last_bit(void **state) {
   (void)state;
   expect_true(evaluator != NULL);
   random_state = 20261130;
-  for (int i = 0; i < 800; i++) {
+  for (int i = 0; i < 900; i++) {
     struct spp_search_options options;
     struct spp_space space;
     struct spp_diag diag;

@@ -21,12 +21,14 @@ static bool same_layout(const struct spp_layout *a, const struct spp_layout *b) 
          a->etp == b->etp && a->ulysses == b->ulysses && a->ring == b->ring && a->sp_kind == b->sp_kind &&
          a->megatron_sp == b->megatron_sp && a->zero == b->zero && a->dp_replicate == b->dp_replicate &&
          a->recompute == b->recompute && a->recompute_layers == b->recompute_layers &&
-         a->offload == b->offload && a->schedule == b->schedule && a->micro_batch == b->micro_batch;
+         a->offload == b->offload && a->fpdt_chunk == b->fpdt_chunk && a->schedule == b->schedule &&
+         a->micro_batch == b->micro_batch;
 }
 
 static bool same_cell(const struct spp_cell *a, const struct spp_cell *b) {
   return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->ulysses == b->ulysses &&
-         a->ring == b->ring && a->ep == b->ep && a->etp == b->etp && a->sp_kind == b->sp_kind;
+         a->ring == b->ring && a->ep == b->ep && a->etp == b->etp && a->sp_kind == b->sp_kind &&
+         a->fpdt_chunk == b->fpdt_chunk;
 }
 
 struct seen {
@@ -75,6 +77,33 @@ static void each_layout_is_listed_once(void **state) {
   }
   expect_note("%s", "");
   free(seen);
+}
+
+/* Whole sequences and their halves, quarters, ... down to 16,384 tokens, under Ulysses alone. */
+static void a_framework_with_fpdt_tries_chunks(void **state) {
+  struct spp_job_spec spec;
+  struct spp_request fixed;
+  struct spp_space space;
+  struct spp_diag diag;
+  int counts[2] = {0, 0}; /* with Ulysses 4: all, those of one chunk length */
+  (void)state;
+  jobs_spec("gpt3-5b", "h100-80gb", 4, 131072, &spec);
+  for (int given = 0; given < 2; given++) {
+    spp_request_clear(&fixed);
+    fixed.fpdt_chunk = given ? 32768 : SPP_UNSET;
+    jobs_need(spp_space_build(&spec, jobs_framework("megatron-deepspeed"), &fixed, &space, &diag), &diag);
+    for (int c = 0; c < space.cell_count; c++) {
+      const struct spp_cell *cell = &space.cells[c];
+      if (cell->sp_kind == SPP_SP_NONE) expect_i64(cell->fpdt_chunk, given ? 32768 : 0);
+      counts[given] += cell->ulysses == 4;
+      if (given) expect_i64(cell->fpdt_chunk, 32768);
+      if (cell->fpdt_chunk > 0) expect_i64(131072 % cell->fpdt_chunk, 0);
+      expect_true(cell->fpdt_chunk == 0 || cell->fpdt_chunk >= 16384);
+    }
+    spp_space_free(&space);
+  }
+  expect_i64(counts[0], 4); /* whole, 65,536, 32,768, 16,384 */
+  expect_i64(counts[1], 1);
 }
 
 /* Rules that look at the batch are marked as such: asking the others once per variant misses nothing. */
@@ -128,6 +157,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(divisors_come_in_order),
       cmocka_unit_test(each_layout_is_listed_once),
+      cmocka_unit_test(a_framework_with_fpdt_tries_chunks),
       cmocka_unit_test(a_walk_finds_a_rule_broken_where_the_rules_do),
       cmocka_unit_test(plain_data_parallelism_is_the_simplest),
   };
