@@ -92,6 +92,9 @@ static bool frees_early(const struct spp_layer_view *v) {
   return v->job->framework->sharding == SPP_SHARDING_UNITS;
 }
 static enum spp_block of_mlp_input(const struct spp_layer_view *v) {
+  /* FPDT_FFN.backward returns its input, overwritten by the gradient: behind it the norm's output is not
+   * there */
+  if (!v->kind->moe && spp_mlp_in_chunks(v->job, v->g)) return SPP_BLOCK_MLP_INPUT;
   if (!frees_early(v)) return SPP_BLOCK_NORM2;
   return v->kind->moe ? SPP_BLOCK_MLP : SPP_BLOCK_MLP_INPUT;
 }

@@ -297,6 +297,7 @@ struct spp_framework {
   bool loads_whole_model; /* each rank reads the whole model before it is sharded (no ZeRO-3 init, no meta device) */
   bool loads_packed_whole; /* the same of a packed model, let go of when all of it is sharded */
   bool checkpoint_offload_native; /* layer inputs can move to host memory */
+  bool offloads_all_inputs;       /* and of those that did only the running layer's is on the GPU, none in the loss */
 
   /* time */
   bool overlap_grad_reduce, overlap_param_gather, overlap_tp, overlap_pp, overlap_ep;

@@ -185,6 +185,7 @@ static const struct field fields[] = {
     {"fpdt_gated_mlp", KIND_BOOL, AT(fpdt_gated_mlp), 0, true},
     {"fp8_params", KIND_BOOL, AT(fp8_params), 0, true},
     BOOL(checkpoint_offload_native),
+    {"offloads_all_inputs", KIND_BOOL, AT(offloads_all_inputs), 0, true},
     BOOL(overlap_grad_reduce),
     BOOL(overlap_param_gather),
     BOOL(overlap_tp),

@@ -17,7 +17,12 @@ enum {
   ATTENTION = 1 << SPP_MOMENT_BACKWARD_ATTENTION,
   TEXT_BACKWARD = MLP | NORM | ATTENTION
 };
-enum { OFFLOADED_IN_FLIGHT = 2 }; /* layer inputs on the GPU while the others are in host memory (ALST) */
+/* Layer inputs on the GPU while the others are in host memory: ALST's, one of them on its way; DeepSpeed's
+ * own checkpointing moves each as it is needed (0.17.6 runtime/activation_checkpointing/checkpointing.py
+ * CheckpointFunction: copy_to_device, move_to_device). */
+static int64_t offloaded_in_flight(const struct spp_memory_view *v) {
+  return v->job->framework->offloads_all_inputs ? 1 : 2;
+}
 
 /* Moments at which the tensors of the running layer are still alive: backward frees the MLP first. */
 static const unsigned running[SPP_BLOCK_COUNT] = {
@@ -209,9 +214,11 @@ static void add_checkpoints(const struct spp_memory_stage *s, const int64_t inpu
   const struct spp_memory_view *v = s->view;
   const struct waiting w = waiting(inputs, false);
   bool away = spp_offload_activations(v->layout->offload);
+  unsigned gone = away && v->job->framework->offloads_all_inputs ? (unsigned)LOSS : 0u;
   for (int i = 0; i < w.count; i++)
-    spp_memory_add(sum, &layer_input, w.live[i], v->act, v->g->stream_tokens, v->job->arch->hidden,
-                   away ? spp_min64(w.copies[i], OFFLOADED_IN_FLIGHT) : w.copies[i]);
+    if (w.live[i] & ~gone)
+      spp_memory_add(sum, &layer_input, w.live[i] & ~gone, v->act, v->g->stream_tokens, v->job->arch->hidden,
+                     away ? spp_min64(w.copies[i], offloaded_in_flight(v)) : w.copies[i]);
 }
 
 /* The unit that is recomputed for its backward: all its layers, one of them running. */
@@ -308,7 +315,7 @@ int64_t spp_memory_stage_keeps(const struct spp_memory_stage *s) {
     int64_t each =
         full ? spp_kept_without(&v->lists->kept[class], SPP_RC_ALWAYS) : spp_memory_layer_keeps(v, class);
     int64_t inputs = spp_ceil_div(s->recomputed[c], spp_memory_recompute_unit(v->layout));
-    if (spp_offload_activations(v->layout->offload)) inputs = spp_min64(inputs, OFFLOADED_IN_FLIGHT);
+    if (spp_offload_activations(v->layout->offload)) inputs = spp_min64(inputs, offloaded_in_flight(v));
     bytes = spp_sat_add(bytes, spp_sat_mul(s->layers[c] - s->recomputed[c], each));
     bytes = spp_sat_add(bytes, spp_sat_mul(inputs, spp_memory_input_bytes(v)));
   }

@@ -274,6 +274,20 @@ static void warn_loss(const struct spp_plan *plan, struct spp_advice_list *list)
                  100 * (double)memory->logits_bytes / (double)memory->device_bytes);
 }
 
+/* deepspeed 0.19.8 sequence/fpdt_layer.py FPDT_FFN: two matrices and a GELU. */
+static void warn_fpdt(const struct spp_plan *plan, struct spp_advice_list *list) {
+  const struct spp_geometry *g = &plan->prediction.geometry;
+  const struct spp_arch *arch = plan->job.arch;
+  bool gated = arch->ffn > 0 && arch->mlp != SPP_MLP_PLAIN && !plan->job.framework->fpdt_gated_mlp;
+  char bytes[32];
+  if (g->pieces < 2 || !gated) return;
+  int64_t width = spp_sat_mul(g->tokens, arch->ffn / spp_max64(1, g->tp));
+  spp_advice_add(list, "fpdt-gated-mlp",
+                 "FPDT chunks plain MLPs only: the gated one runs whole, %s a matrix and rank (a framework "
+                 "file with fpdt_gated_mlp says otherwise)",
+                 spp_bytes_print(spp_sat_mul(width, g->element_bytes), bytes));
+}
+
 static void warn_eager(const struct spp_plan *plan, struct spp_advice_list *list) {
   const struct spp_geometry *g = &plan->prediction.geometry;
   char bytes[32];
@@ -322,7 +336,7 @@ int spp_advise_warnings(const struct spp_plan *plan, struct spp_advice *advice, 
                                     warn_eager,       warn_generation,  warn_zero_one,  warn_lora,
                                     warn_zero_frozen, warn_host,        warn_dpo,       warn_positions,
                                     warn_padding,     warn_ring_repeat, warn_own_split, warn_fp8,
-                                    warn_no_master,   warn_nodes,       warn_arch};
+                                    warn_no_master,   warn_nodes,       warn_arch,      warn_fpdt};
   struct spp_advice_list list = {advice, 0, max};
   for (size_t i = 0; i < sizeof warners / sizeof *warners; i++)
     warners[i](plan, &list);

@@ -111,6 +111,26 @@ static void a_plain_mlp_is_chunked_and_a_gated_one_is_not(void **state) {
   jobs_predict(&f);
   expect_i64(jobs_part(&f, SPP_PART_TRANSIENT, mlp), 2 * T * H + 14 * CHUNK * I + 8 * I * H + 2 * I * H);
   expect_i64(f.memory.checkpoint_bytes[0], T * (14 * H + 2 * DQ + 8));
+  /* the gradient is in the norm's output: nothing of it is left beside the norm's backward */
+  int64_t norm = jobs_ledger(&f, "post-attention norm: output", SPP_MOMENT_BACKWARD_NORM);
+  expect_i64(norm,
+             jobs_ledger(&f, "post-attention norm: output", SPP_MOMENT_LOSS) / 2); /* the other layer's */
+  jobs_close(&f);
+}
+
+/* DeepSpeed's cpu_checkpointing copies each input to the host before its layer runs. */
+static void deepspeeds_checkpoints_leave_the_running_layers_input_alone(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_chunks(&f, T, CHUNK, true);
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  f.layout.offload = SPP_OFFLOAD_ACTIVATIONS;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_LAYER_INPUTS, SPP_MOMENT_LOSS), 2 * 2 * T * H);
+  f.framework.offloads_all_inputs = true;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_LAYER_INPUTS, SPP_MOMENT_LOSS), 0);
+  expect_i64(jobs_part(&f, SPP_PART_LAYER_INPUTS, SPP_MOMENT_BACKWARD_ATTENTION), 2 * T * H);
   jobs_close(&f);
 }
 
@@ -250,6 +270,7 @@ int main(void) {
       cmocka_unit_test(chunks_that_stay_have_their_gradients_whole_in_fp32),
       cmocka_unit_test(what_waits_is_in_host_memory),
       cmocka_unit_test(a_plain_mlp_is_chunked_and_a_gated_one_is_not),
+      cmocka_unit_test(deepspeeds_checkpoints_leave_the_running_layers_input_alone),
       cmocka_unit_test(the_loss_works_on_a_chunk_and_leaves_the_head_input),
       cmocka_unit_test(every_rank_has_the_rotary_table_of_the_whole_sequence),
       cmocka_unit_test(copies_of_long_chunks_hide_and_those_of_short_ones_do_not),

@@ -121,6 +121,24 @@ static void traps_are_named_with_their_number(void **state) {
   expect_note("%s", "");
 }
 
+/* FPDT_FFN has two matrices: 131,072 / 8 tokens of 14,336 columns in 16 bit are 448 MiB. */
+static void a_gated_mlp_under_fpdt_is_said_to_run_whole(void **state) {
+  static const struct setting setting = {"llama3.1-8b", "megatron-deepspeed", "h100-80gb", 8, 131072, PLAIN,
+                                         .zero = 3};
+  struct spp_plan plan;
+  struct spp_advice advice[SPP_MAX_ADVICE];
+  (void)state;
+  plan_of(&setting, &plan);
+  expect_true(find(advice, spp_advise_warnings(&plan, advice, SPP_MAX_ADVICE), "fpdt-gated-mlp") == NULL);
+  plan.prediction.geometry.pieces = 2;
+  plan.prediction.geometry.tokens = 131072 / 8;
+  const struct spp_advice *found =
+      find(advice, spp_advise_warnings(&plan, advice, SPP_MAX_ADVICE), "fpdt-gated-mlp");
+  expect_true(found != NULL);
+  expect_has(found->text, "448 MiB");
+  expect_true(strlen(found->text) <= 140);
+}
+
 static void a_short_plain_job_has_no_warnings(void **state) {
   static const struct setting setting = {"llama3.1-8b", "megatron-lm", "h100-80gb", 8,
                                          2048,          PLAIN,         .zero = 1};
@@ -250,6 +268,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(traps_are_named_with_their_number),
       cmocka_unit_test(a_wide_interval_says_what_was_not_measured),
+      cmocka_unit_test(a_gated_mlp_under_fpdt_is_said_to_run_whole),
       cmocka_unit_test(a_short_plain_job_has_no_warnings),
       cmocka_unit_test(inference_is_not_told_to_overlap_gradients),
       cmocka_unit_test(a_job_that_does_not_fit_is_told_what_would),
