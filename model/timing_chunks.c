@@ -41,7 +41,7 @@ static struct blocks blocks_of(const struct spp_timing_context *c, const struct 
  * the new chunk's q, k and v leave under its first block. The other copies have the whole pass. */
 static double forward_waits_s(const struct spp_timing_context *c, const struct blocks *b) {
   const struct spp_geometry *g = c->g;
-  double rows = (double)g->piece_tokens, e = (double)g->element_bytes, wire = c->rates.pcie_s_per_byte;
+  double rows = (double)g->piece_tokens, e = (double)g->element_bytes, wire = c->rates->pcie_s_per_byte;
   double keys_s = e * rows * (double)(g->k_width + g->v_width) * wire;
   double leave_s = e * rows * (double)g->q_width * wire + keys_s, chunks = (double)g->pieces;
   double first = spp_positive(leave_s - b->diagonal_s);
@@ -58,7 +58,7 @@ static double backward_waits_s(const struct spp_timing_context *c, const struct 
   const struct spp_geometry *g = c->g;
   double rows = (double)g->piece_tokens, e = (double)g->element_bytes, chunks = (double)g->pieces;
   double width = (2.0 * FP32_BYTES + e) * (double)g->q_width + 2 * e * (double)g->o_width;
-  double copy_s = rows * (width + FP32_BYTES * (double)g->heads_local) * c->rates.pcie_s_per_byte;
+  double copy_s = rows * (width + FP32_BYTES * (double)g->heads_local) * c->rates->pcie_s_per_byte;
   return chunks * spp_positive(copy_s - b->diagonal_s) +
          chunks * (chunks - 1) / 2 * spp_positive(copy_s - b->full_s);
 }
@@ -66,7 +66,7 @@ static double backward_waits_s(const struct spp_timing_context *c, const struct 
 void spp_chunked_attention_time_count(const struct spp_timing_context *c, double flops, double span_tokens,
                                       double head_dim, double *forward_s, double *backward_s) {
   const struct spp_geometry *g = c->g;
-  const struct spp_kernel_rates *r = &c->rates;
+  const struct spp_kernel_rates *r = c->rates;
   double chunks = (double)g->pieces, pairs = chunks * (chunks - 1) / 2, span = span_tokens / chunks;
   double diagonal = flops / (chunks * chunks), out = (double)(g->piece_tokens * g->o_width);
   double grads = (double)(g->piece_tokens * (g->q_width + g->k_width + g->v_width));

@@ -439,7 +439,7 @@ static void add_mlp_again(const struct spp_timing_context *c, const struct spp_l
     if (w->role != SPP_ROLE_MLP || !w->linear || (last && !tiles)) continue;
     double rows = (double)w->rows, cols = (double)w->cols;
     t->backward.gemm_s +=
-        (double)w->copies * spp_gemm_s(&c->rates, m, last ? rows : rows / tp, last ? cols / tp : cols);
+        (double)w->copies * spp_gemm_s(c->rates, m, last ? rows : rows / tp, last ? cols / tp : cols);
   }
 }
 
