@@ -36,7 +36,7 @@ endif()
 # spp_device_test(FILE KIND): test_<FILE>.c of tests/kernels over the device's row.
 function(spp_device_test file kind)
   set(target test_kernels_${file}_${kind})
-  add_executable(${target} kernels/test_${file}.c kernels/staged.c ${ARGN})
+  add_executable(${target} kernels/test_${file}.c kernels/stage.c kernels/staged.c kernels/staged_attention.c ${ARGN})
   target_compile_definitions(${target} PRIVATE SPP_TEST_DEVICE)
   target_link_libraries(${target} PRIVATE ${spp_libraries} spp_options PkgConfig::CMOCKA)
   add_test(NAME kernels/${file}_${kind} COMMAND ${target})
