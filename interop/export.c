@@ -108,24 +108,45 @@ static enum spp_status add_presets(struct spp_exported *e, struct spp_arena *are
 }
 
 /* What the words say as a configuration: the flags leave the command, which names the file instead. */
-static enum spp_status add_configuration(struct spp_exported *e, const struct spp_format *format,
+static enum spp_status add_configuration(struct spp_exported *e, const struct spp_export_config *config,
                                          struct spp_arena *arena, const char **words, int *count,
                                          struct spp_diag *diag) {
   struct spp_str text;
-  if (format->syntax != SPP_SYNTAX_YAML) return SPP_OK;
+  if (!config->file || (config->syntax != SPP_SYNTAX_YAML && config->syntax != SPP_SYNTAX_TOML))
+    return SPP_OK;
   spp_str_init(&text);
-  *count = spp_export_yaml(&text, arena, words, *count, format->file_name);
-  enum spp_status status =
-      *count < 0 ? spp_diag_oom(diag) : add_file(e, arena, format->file_name, &text, diag);
+  *count = spp_export_configuration(&text, arena, config, words, *count);
+  enum spp_status status = *count < 0 ? spp_diag_oom(diag) : add_file(e, arena, config->file, &text, diag);
   spp_str_free(&text);
   return status;
+}
+
+static enum spp_status add_configurations(struct spp_exported *e, const struct spp_format *format,
+                                          struct spp_arena *arena, const char **words, int *count,
+                                          struct spp_diag *diag) {
+  const struct spp_export_config of_launcher = {format->launcher_file, "--config_file", true, SPP_SYNTAX_YAML,
+                                                format->aliases},
+                                 own = {format->file_name, format->file_flag, false, format->syntax,
+                                        format->aliases};
+  enum spp_status status = add_configuration(e, &of_launcher, arena, words, count, diag);
+  return status == SPP_OK ? add_configuration(e, &own, arena, words, count, diag) : status;
+}
+
+/* What only the user knows. */
+static bool add_open_words(const struct spp_format *format, struct spp_arena *arena, const char **words,
+                           int *count, int max) {
+  for (int i = 0; i < *count && format->unless; i++)
+    if (strcmp(words[i], format->unless) == 0) return true;
+  int more = format->otherwise ? spp_export_words(arena, format->otherwise, words + *count, max - *count) : 0;
+  *count += more > 0 ? more : 0;
+  return more >= 0;
 }
 
 static enum spp_status write_command(const struct spp_format *format, const struct spp_job *job,
                                      const struct spp_layout *layout, struct spp_arena *arena, char *line,
                                      struct spp_exported *e, struct spp_diag *diag) {
   enum { MAX_WORDS = 512 };
-  const char **words = spp_arena_array(arena, MAX_WORDS + 1, sizeof *words);
+  const char **words = spp_arena_array(arena, MAX_WORDS + 4, sizeof *words);
   struct spp_str text;
   if (!words) return spp_diag_oom(diag);
   spp_str_init(&text);
@@ -133,9 +154,10 @@ static enum spp_status write_command(const struct spp_format *format, const stru
   e->file_count = 1;
   enum spp_status status = cut_file(e, arena, line, diag);
   int count = spp_export_words(arena, line, words, MAX_WORDS);
-  if (status == SPP_OK && count < 0) status = spp_diag_oom(diag);
+  if (status == SPP_OK && (count < 0 || !add_open_words(format, arena, words, &count, MAX_WORDS)))
+    status = spp_diag_oom(diag);
   if (status == SPP_OK) status = add_presets(e, arena, layout, words, count, diag);
-  if (status == SPP_OK) status = add_configuration(e, format, arena, words, &count, diag);
+  if (status == SPP_OK) status = add_configurations(e, format, arena, words, &count, diag);
   spp_str_add(&text, "#!/bin/sh\n");
   describe(&text, job, layout);
   list_lost(&text, e);

@@ -12,7 +12,7 @@ struct spp_export_file {
 struct spp_export_lost {
   const char *name, *value, *read_back;
 };
-enum { SPP_MAX_EXPORT_FILES = 4, SPP_MAX_EXPORT_LOST = 48 };
+enum { SPP_MAX_EXPORT_FILES = 6, SPP_MAX_EXPORT_LOST = 48 };
 struct spp_exported {
   struct spp_export_file files[SPP_MAX_EXPORT_FILES]; /* the first is the command */
   int file_count;

@@ -8,10 +8,17 @@
 int spp_export_words(struct spp_arena *arena, const char *text, const char **words, int max);
 void spp_export_command(struct spp_str *out, const char *const *words, int count);
 
-/* Flags among words[count] as YAML, dotted names nested; what is left of the command stays in words, with
- * `file` at its end. How many are left; -1 without memory. */
-int spp_export_yaml(struct spp_str *out, struct spp_arena *arena, const char **words, int count,
-                    const char *file);
+/* A configuration that takes flags off a command. */
+struct spp_export_config {
+  const char *file, *flag; /* flag that names it; NULL: a word */
+  bool launcher;           /* the flags of accelerate's launcher, else those of the script */
+  enum spp_syntax syntax;
+  const char *aliases; /* of the format: where the launcher's flags stand in its file */
+};
+/* Flags among words[count] as a configuration, dotted names in groups; what is left of the command stays in
+ * words, which have room for two more, with the file named. How many are left; -1 without memory. */
+int spp_export_configuration(struct spp_str *out, struct spp_arena *arena,
+                             const struct spp_export_config *config, const char **words, int count);
 
 /* A DeepSpeed configuration for Trainer flags: the stage and what is offloaded; the rest is "auto". */
 void spp_export_deepspeed(struct spp_str *out, const struct spp_layout *layout);

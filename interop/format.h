@@ -47,7 +47,10 @@ struct spp_format {
       *known[SPP_MAX_FORMAT_ROWS]; /* lines of names, apart by blanks, that change no prediction */
   void (*settle)(struct spp_reading *reading); /* what the framework works out itself; NULL: nothing */
   enum spp_syntax syntax;
-  const char *file_name; /* of the configuration it writes; NULL: the command says all */
+  const char *file_name;          /* of the configuration it writes; NULL: the command says all */
+  const char *file_flag;          /* that names it; NULL: it stands as a word */
+  const char *unless, *otherwise; /* words added to a command that has no flag `unless`; NULL: none */
+  const char *launcher_file;      /* of accelerate's launcher; NULL: its flags stay flags */
 };
 extern const struct spp_format *const spp_formats[];
 extern const int spp_format_count;

@@ -63,6 +63,23 @@ static const struct spp_format_row rows[] = {
     {"method=qlora&quant=int8", "--finetuning_type lora --quantization_bit 8"},
     {"method=galore", "--use_galore true --galore_rank {galore_rank}"},
     {"zero=0", "--deepspeed none"},
+    /* its v1: llamafactory 0.9.5 src/llamafactory/v1/config/{model,training}_args.py,
+       plugins/trainer_plugins/distributed/fsdp2.py */
+    {"", "--model {hf_id} --micro_batch_size {micro_batch} --global_batch_size {global_batch}"},
+    {"zero=3", "--dist_config.name fsdp2"},
+    {"zero=3", "--dist_config.name fsdp2 --dist_config.reshard_after_forward true"},
+    {"zero=2", "--dist_config.name fsdp2 --dist_config.reshard_after_forward false"},
+    {"offload_optimizer=1&offload_params=1", "--dist_config.offload_params true"},
+    {"method=full", "--dist_config.name fsdp2"},
+    {"method=full", "--dist_config.name deepspeed"},
+    {"method=lora", "--peft_config.name lora"},
+    {"method=qlora", "--peft_config.name lora --quant_config.quantization_bit 4"},
+    {"method=qlora&quant=int8", "--peft_config.name lora --quant_config.quantization_bit 8"},
+    {"recompute=full", "--enable_activation_checkpointing true"},
+    {"recompute=none", "--enable_activation_checkpointing false"},
+    {"packing=1", "--batching_strategy padding_free"},
+    {"packing=1", "--batching_strategy dynamic_padding_free"},
+    {"loss=fused", "--kernel_config.name liger_kernel"},
     {"zero=0", "--deepspeed examples/deepspeed/ds_z0_config.json"},
     {"attention=sdpa", "--flash_attn auto"},
     {"recompute=full", "--disable_gradient_checkpointing false"},
@@ -88,12 +105,16 @@ const struct spp_format spp_format_llama_factory = {
     .name = "llama-factory",
     .framework = "llama-factory",
     .display = "LLaMA-Factory",
-    .source =
-        "llamafactory 0.9.5: src/llamafactory/hparams/*.py, examples/; transformers 4.57.3 training_args.py",
+    .source = "llamafactory 0.9.5: src/llamafactory/hparams/*.py, v1/config/*.py, examples/; transformers "
+              "4.57.3 training_args.py",
     .signs =
         "llamafactory-cli train|llamafactory-cli *|lmf train|src/train.py|*/src/train.py|src/train_bash.py",
-    .keys = "model_name_or_path stage|model_name_or_path finetuning_type|model_name_or_path cutoff_len",
-    .aliases = "sequence_parallel_size=cp_size",
+    .keys = "model_name_or_path stage|model_name_or_path finetuning_type|model_name_or_path cutoff_len|"
+            "train_dataset model dist_config|train_dataset model model_class",
+    .aliases =
+        "sequence_parallel_size=cp_size dist_config.cp_size=cp_size "
+        "dist_config.config_file=deepspeed peft_config.r=lora_rank peft_config.lora_dropout=lora_dropout "
+        "peft_config.target_modules=lora_target",
     .defaults =
         "--stage sft --finetuning_type lora --lora_rank 8 --lora_dropout 0.0 --lora_target all --cutoff_len "
         "2048 "

@@ -117,6 +117,12 @@ static const char *const known_swift[] = {
     "vllm_speculative_config vllm_tensor_parallel_size vllm_use_async_engine wandb_exp_name",
     "wandb_log_unique_prompts wandb_project weight_decay_incr_style whiten_rewards write_batch_size",
     "zero_hpz_partition_size",
+    "data_seed dataloader_multiprocessing_context dataloader_num_workers dataloader_persistent_workers",
+    "dataloader_pin_memory dataloader_prefetch_factor ddp_backend ddp_timeout device_groups eval_steps",
+    "fp8_amax_compute_algo fp8_amax_history_len greater_is_better group_by_length hub_token local_rank",
+    "logging_steps metric_for_best_model num_train_epochs output_dir ray_exp_name remove_unused_columns",
+    "report_to save_safetensors save_steps save_strategy save_total_limit seed weight_decay adam_beta1",
+    "adam_beta2",
     NULL,
 };
 
@@ -131,6 +137,7 @@ static const struct spp_format_row rows[] = {
     {"", "--lora_rank {lora_rank} --lora_dropout {lora_dropout} --target_modules {lora_targets}"},
     {"dtype=bf16", "--torch_dtype bfloat16"},
     {"dtype=fp16", "--torch_dtype float16"},
+    {"grads_dtype=bf16", "--main_grads_dtype bf16"},
     {"train_vision=1", "--freeze_vit false"},
 };
 static const struct spp_format_rows own = SPP_ROWS(rows);

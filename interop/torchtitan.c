@@ -44,6 +44,8 @@ static const struct spp_format_row rows[] = {
     {"dtype=fp32", "--training.mixed_precision_param float32"},
     {"megatron_sp=0", "--parallelism.enable_sequence_parallel false"},
     {"dtype=fp8", "--float8.enable_fsdp_float8_all_gather true"},
+    {"dtype=fp8", "--model.converters float8"},
+    {"", "--parallelism.pipeline_parallel_microbatch_size {micro_batch}"},
 };
 static const struct spp_format_rows own = SPP_ROWS(rows);
 
@@ -71,7 +73,7 @@ const struct spp_format spp_format_torchtitan = {
     .name = "torchtitan",
     .framework = "torchtitan",
     .display = "torchtitan",
-    .source = "torchtitan 0.3.0: torchtitan/config/configs.py",
+    .source = "torchtitan 0.2.2: torchtitan/config/job_config.py; 0.3.0: torchtitan/config/configs.py",
     .signs = "torchtitan.train|*torchtitan/train.py|run_train.sh|*/run_train.sh",
     .keys = "parallelism|training.seq_len|training.local_batch_size|training.batch_size",
     .aliases = "training.batch_size=training.local_batch_size "
@@ -89,5 +91,9 @@ const struct spp_format spp_format_torchtitan = {
     .notes = notes,
     .known = {known_torchtitan},
     .settle = settle,
-    .syntax = SPP_SYNTAX_COMMAND,
+    .unless = "--model.name",
+    .otherwise = "--model.name $MODEL_NAME --model.flavor $MODEL_FLAVOR",
+    .syntax = SPP_SYNTAX_TOML,
+    .file_name = "train.toml",
+    .file_flag = "--job.config_file",
 };

@@ -60,9 +60,17 @@ static const struct spp_format_row rows[] = {
     {"mode=train", "sft.py"},
     {"mode=dpo", "dpo.py"},
     {"mode=grpo", "grpo.py"},
+    {"mode=train", "trl.scripts.sft"},
+    {"mode=dpo", "trl.scripts.dpo"},
+    {"mode=grpo", "trl.scripts.grpo"},
+    {"", "--max_length {seq} --vllm_max_model_length {seq}"},
     {"zero=0", "--use_fsdp false"},
+    {"zero=0", "--multi_gpu true"},
     {"zero=3", "--use_fsdp true"},
     {"zero=3", "--distributed_type FSDP"},
+    {"zero=0", "--use_fsdp true --parallelism_config_dp_shard_size 1 --use_parallelism_config true"},
+    {"zero=0", "--distributed_type FSDP --parallelism_config_dp_shard_size 1"},
+    {"zero=0", "--distributed_type MULTI_GPU"},
     {"zero=3", "--fsdp_reshard_after_forward FULL_SHARD"},
     {"zero=2", "--fsdp_reshard_after_forward SHARD_GRAD_OP"},
     {"zero=3", "--use_fsdp true --fsdp_reshard_after_forward true"},
@@ -79,6 +87,11 @@ static const struct spp_format_row rows[] = {
     {"dtype=fp32", "--mixed_precision no"},
     {"sp_kind=allgather", "--parallelism_config_cp_size {sp}"},
     {"sp_kind=ulysses", "--parallelism_config_sp_size {sp}"},
+    {"sp_kind=ulysses", "PARALLELISM_CONFIG_SP_SIZE={sp}"},
+    {"", "PARALLELISM_CONFIG_TP_SIZE={tp}"},
+    {"", "PARALLELISM_CONFIG_DP_REPLICATE_SIZE={dp_replicate} PARALLELISM_CONFIG_DP_SHARD_SIZE={dp_shard}"},
+    {"", "--parallelism_config_dp_replicate_size {dp_replicate} --parallelism_config_dp_shard_size "
+         "{dp_shard}"},
     {"", "--parallelism_config_tp_size {tp} --parallelism_config_dp_replicate_size {dp_replicate}"},
     {"method=full", "--use_peft false"},
     {"method=lora", "--use_peft true"},
@@ -123,6 +136,9 @@ static void settle(struct spp_reading *r) {
   "parallelism_config.parallelism_config_tp_size=parallelism_config_tp_size "                                \
   "parallelism_config.parallelism_config_dp_shard_size=parallelism_config_dp_shard_size "                    \
   "parallelism_config.parallelism_config_dp_replicate_size=parallelism_config_dp_replicate_size "            \
+  "parallelism_config.parallelism_config_cp_comm_strategy=parallelism_config_cp_comm_strategy "              \
+  "parallelism_config.parallelism_config_sp_backend=parallelism_config_sp_backend "                          \
+  "deepspeed_config.deepspeed_multinode_launcher=deepspeed_multinode_launcher "                              \
   "max_seq_length=max_length"
 
 const struct spp_format spp_format_trl = {
@@ -132,18 +148,23 @@ const struct spp_format spp_format_trl = {
     .source =
         "trl 1.16.0: trl/trainer/*_config.py, trl/scripts/; accelerate 1.15.0: accelerate/commands/launch.py",
     .signs = "trl sft|trl dpo|trl "
-             "grpo|*trl/scripts/sft.py|*trl/scripts/dpo.py|*trl/scripts/grpo.py|sft.py|dpo.py|grpo.py",
+             "grpo|trl.scripts.*|*trl/scripts/sft.py|*trl/scripts/dpo.py|*trl/scripts/"
+             "grpo.py|sft.py|dpo.py|grpo.py",
     .aliases = NESTED,
     .defaults = "--use_fsdp false --use_peft false --max_length 1024 --per_device_train_batch_size 8 "
                 "--gradient_accumulation_steps 1 "
                 "--gradient_checkpointing true --lora_r 16 --lora_dropout 0.05 --attn_implementation sdpa "
                 "--num_generations 8",
-    .files = "config_file config deepspeed accelerate_config deepspeed_config_file",
+    .files = "config_file config deepspeed accelerate_config deepspeed_config_file "
+             "deepspeed_config.deepspeed_config_file",
     .rows = {&spp_rows_launchers, &spp_rows_trainer, &spp_rows_deepspeed, &own},
     .notes = notes,
     .known = {known_trl, known_accelerate, spp_known_trainer, spp_known_deepspeed},
     .settle = settle,
-    .syntax = SPP_SYNTAX_COMMAND,
+    .syntax = SPP_SYNTAX_YAML,
+    .file_name = "train.yaml",
+    .file_flag = "--config",
+    .launcher_file = "accelerate.yaml",
 };
 
 const struct spp_format spp_format_accelerate = {
@@ -158,10 +179,11 @@ const struct spp_format spp_format_accelerate = {
     .defaults =
         "--use_fsdp false --use_peft false --per_device_train_batch_size 8 --gradient_accumulation_steps 1 "
         "--gradient_checkpointing false --attn_implementation sdpa --num_generations 8",
-    .files = "config_file config deepspeed deepspeed_config_file",
+    .files = "config_file config deepspeed deepspeed_config_file deepspeed_config.deepspeed_config_file",
     .rows = {&spp_rows_launchers, &spp_rows_trainer, &spp_rows_deepspeed, &own},
     .notes = notes,
     .known = {known_trl, known_accelerate, spp_known_trainer, spp_known_deepspeed},
     .settle = settle,
     .syntax = SPP_SYNTAX_COMMAND,
+    .launcher_file = "accelerate.yaml",
 };

@@ -89,6 +89,12 @@ RULE(ring_flash) {
 RULE(sp_flash) {
   return spp_layout_sp(layout) > 1 && !flash(job);
 }
+RULE(sp_fa2) {
+  return spp_layout_sp(layout) > 1 && job->attention != SPP_ATTN_FA2;
+}
+RULE(sp_train) {
+  return spp_layout_sp(layout) > 1 && job->mode != SPP_MODE_TRAIN;
+}
 RULE(sp_not_eager) {
   return spp_layout_sp(layout) > 1 && job->attention == SPP_ATTN_EAGER;
 }
@@ -104,7 +110,8 @@ RULE(cp_fsdp) {
 RULE(cp_unpacked) {
   return layout->sp_kind == SPP_SP_ALLGATHER && job->packing;
 }
-RULE(replicas_need_shards) {
+RULE(replicas_need_shards) { /* without sharding every rank is a copy */
+  if (layout->zero == 0) return layout->dp > 1 && layout->tp > 1;
   return layout->dp_replicate > 1 && layout->dp / layout->dp_replicate == 1 &&
          (layout->tp > 1 || spp_layout_sp(layout) > 1);
 }
@@ -200,6 +207,8 @@ const struct spp_rule spp_rules_listed[] = {
     {"ring-flash", ring_flash, "the ring part needs flash attention, not {attention}", 0, SPP_VARY_NONE,
      NULL},
     {"sp-flash", sp_flash, "SP {sp} needs flash attention, not {attention}", 0, SPP_VARY_NONE, NULL},
+    {"sp-fa2", sp_fa2, "SP {sp} needs flash attention 2, not {attention}", 0, SPP_VARY_NONE, NULL},
+    {"sp-train", sp_train, "SP {sp} works for supervised training only, not {mode}", 0, SPP_VARY_NONE, NULL},
     {"sp-not-eager", sp_not_eager, "SP {sp} refuses eager attention: use sdpa or flash attention", 0,
      SPP_VARY_NONE, NULL},
     {"packing-flash", packing_flash, "packing needs flash attention, not {attention}", 0, SPP_VARY_NONE,
@@ -211,7 +220,7 @@ const struct spp_rule spp_rules_listed[] = {
     {"cp-unpacked", cp_unpacked,
      "context parallelism takes causal attention without document masks: no packing", 0, SPP_VARY_NONE, NULL},
     {"replicas-need-shards", replicas_need_shards,
-     "{dp_replicate} replicas with TP {tp} x SP {sp} need a shard size above 1 (it is {dp_shard})",
+     "copies of TP {tp} x SP {sp} need a shard size above 1 as well (DP {dp}, stage {zero})",
      SPP_AXIS_SHARDING, SPP_VARY(dp_replicate), NULL},
     {"zero-pp", zero_pp, "ZeRO-{zero} does not go with PP {pp}: use ZeRO-1 or 0", SPP_AXIS_SHARDING,
      SPP_VARY(pp), NULL},

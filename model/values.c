@@ -13,7 +13,9 @@
 typedef const struct spp_job job_arg;
 typedef const struct spp_layout layout_arg;
 
-/* name, expression in `job` and `layout`; degrees come first. */
+/* name, expression in `job` and `layout`; degrees come first. Of a rollout only the whole length is known:
+ * prompt and response are halves of it, as in verl's defaults (verl 0.9.1
+ * trainer/config/_generated_ppo_trainer.yaml: data.max_prompt_length and max_response_length 512 each). */
 #define NUMBERS(X)                                                                                           \
   X(tp, layout->tp)                                                                                          \
   X(pp, layout->pp)                                                                                          \
@@ -33,6 +35,7 @@ typedef const struct spp_layout layout_arg;
   X(micro_batch, layout->micro_batch)                                                                        \
   X(grad_accum, layout->grad_accum)                                                                          \
   X(global_batch, job->global_batch)                                                                         \
+  X(rank_batch, layout->pp > 1 ? spp_sat_mul(layout->micro_batch, layout->grad_accum) : layout->micro_batch) \
   X(batch_unit, spp_sat_mul(layout->micro_batch, layout->dp))                                                \
   X(batch_up, spp_round_up(job->global_batch, spp_max64(value_batch_unit(job, layout), 1)))                  \
   X(recompute_layers, layout->recompute_layers)                                                              \
@@ -93,7 +96,11 @@ typedef const struct spp_layout layout_arg;
   X(galore_rank, job->galore_rank)                                                                           \
   X(loss_chunk, job->loss_chunk_tokens)                                                                      \
   X(graphs, job->graphs)                                                                                     \
-  X(completions, job->grpo_completions)
+  X(grads_bytes, job->grads_bytes)                                                                           \
+  X(completions, job->grpo_completions)                                                                      \
+  X(prompts, spp_max64(job->global_batch / spp_max64(job->grpo_completions, 1), 1))                          \
+  X(response_part, spp_ceil_div(job->seq_tokens, 2))                                                         \
+  X(prompt_part, spp_max64(job->seq_tokens - value_response_part(job, layout), 1))
 
 /* name, table of model/words.h, value */
 #define WORDS(X)                                                                                             \

@@ -214,7 +214,7 @@ static const struct {
      "[parallelism]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 2\ncontext_parallel_degree "
      "= 4\n"
      "[activation_checkpoint]\nmode = \"full\"\n",
-     "torchtitan", "model=llama3-8b seq=8192 micro-batch=1 tp=2 sp=4 recompute=full zero=3"},
+     "torchtitan", "model=llama3.1-8b seq=8192 micro-batch=1 tp=2 sp=4 recompute=full zero=3"},
     {"f.sh",
      "torchrun --nproc_per_node=8 -m torchtitan.train --training.seq_len 4096 "
      "--parallelism.pipeline_parallel_degree=2 --parallelism.pipeline_parallel_schedule Interleaved1F1B "

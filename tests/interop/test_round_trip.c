@@ -19,6 +19,8 @@ static const struct {
     {"megatron-lm", "packing"},                              /* what the data set does */
     {"torchtitan", "packing"},
     {"megatron-swift", "offload"}, /* no --cpu_offloading there */
+    /* sequence parallelism is of its v1, which shards with FSDP2 alone: ZeRO-2 or 3, bf16, AdamW */
+    {"llama-factory", "dtype zero offload method galore-rank optimizer"},
     {"verl", "mode packing lora-dropout lora-targets"},
 };
 static bool may_lose(const char *format, const char *name) {
