@@ -92,9 +92,6 @@ RULE(sp_flash) {
 RULE(sp_fa2) {
   return spp_layout_sp(layout) > 1 && job->attention != SPP_ATTN_FA2;
 }
-RULE(sp_train) {
-  return spp_layout_sp(layout) > 1 && job->mode != SPP_MODE_TRAIN;
-}
 RULE(sp_not_eager) {
   return spp_layout_sp(layout) > 1 && job->attention == SPP_ATTN_EAGER;
 }
@@ -208,7 +205,6 @@ const struct spp_rule spp_rules_listed[] = {
      NULL},
     {"sp-flash", sp_flash, "SP {sp} needs flash attention, not {attention}", 0, SPP_VARY_NONE, NULL},
     {"sp-fa2", sp_fa2, "SP {sp} needs flash attention 2, not {attention}", 0, SPP_VARY_NONE, NULL},
-    {"sp-train", sp_train, "SP {sp} works for supervised training only, not {mode}", 0, SPP_VARY_NONE, NULL},
     {"sp-not-eager", sp_not_eager, "SP {sp} refuses eager attention: use sdpa or flash attention", 0,
      SPP_VARY_NONE, NULL},
     {"packing-flash", packing_flash, "packing needs flash attention, not {attention}", 0, SPP_VARY_NONE,

@@ -166,7 +166,8 @@ static void every_format_is_exported_and_read_again(void **state) {
   static const char *const formats[] = {
       "ms-swift",   "megatron-lm", "megatron-swift", "llama-factory", "axolotl",
       "accelerate", "trl",         "torchtitan",     "verl",          "deepspeed"};
-  static const char *const files[] = {"train.yaml", "config.yaml", "ds_config.json"};
+  static const char *const files[] = {"train.yaml", "config.yaml", "ds_config.json", "accelerate.yaml",
+                                      "train.toml"};
   (void)state;
   for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
     char line[200], path[64];

@@ -133,7 +133,6 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
   X("ring-flash", ring(l, 2); j->attention = SPP_ATTN_SDPA, ulysses(l, 2); j->attention = SPP_ATTN_SDPA)     \
   X("sp-flash", ulysses(l, 2); j->attention = SPP_ATTN_SDPA, ulysses(l, 2); j->attention = SPP_ATTN_FA2)     \
   X("sp-fa2", ulysses(l, 2); j->attention = SPP_ATTN_FA3, ulysses(l, 2); j->attention = SPP_ATTN_FA2)        \
-  X("sp-train", ulysses(l, 2); j->mode = SPP_MODE_DPO, ulysses(l, 2); j->mode = SPP_MODE_TRAIN)              \
   X("sp-not-eager", ulysses(l, 2); j->attention = SPP_ATTN_EAGER, ulysses(l, 2);                             \
     j->attention = SPP_ATTN_SDPA)                                                                            \
   X("packing-flash", j->packing = true; j->attention = SPP_ATTN_SDPA, j->packing = true;                     \
