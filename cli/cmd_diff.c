@@ -127,6 +127,7 @@ static void try_field(struct diffing *d, struct difference *row) {
   if (strcmp(row->name, "recompute") == 0)
     trial.request.recompute_modules = trial.request.recompute_layers = trial.request.recompute_unit =
         SPP_UNSET;
+  if (strcmp(row->name, "offload") == 0) trial.request.offload_layers = SPP_UNSET;
   if (status == SPP_OK)
     predict_trial(&trial, &d->trial, row);
   else

@@ -56,6 +56,10 @@ static bool has_experts(const struct spp_job *job, const struct spp_layout *layo
   (void)layout;
   return job->arch->experts > 0;
 }
+static bool some_away(const struct spp_job *job, const struct spp_layout *layout) {
+  (void)job;
+  return layout->offload_layers > 0;
+}
 static bool in_stages(const struct spp_job *job, const struct spp_layout *layout) {
   (void)job;
   return layout->pp > 1;
@@ -136,6 +140,7 @@ static const struct field fields[] = {
     OF_LAYOUT("recompute-layers", AS_I64, recompute_layers, -1, full),
     OF_LAYOUT("recompute-unit", AS_I64, recompute_unit, -1, full),
     OF_LAYOUT("offload", AS_INT, offload, SPP_WORDS_OFFLOAD, NULL),
+    OF_LAYOUT("offload-layers", AS_I64, offload_layers, -1, some_away),
     OF_LAYOUT("schedule", AS_INT, schedule, SPP_WORDS_SCHEDULE, in_stages),
     OF_LAYOUT("first-stage-layers", AS_I64, first_stage_layers, -1, in_stages),
     OF_LAYOUT("last-stage-layers", AS_I64, last_stage_layers, -1, in_stages),

@@ -107,9 +107,16 @@ void spp_kept_layer(const struct spp_job *job, const struct spp_layout *layout, 
   spp_kept_norms(&v);
   spp_kept_attention(&attention);
   spp_kept_mlp(&v);
-  if (job->fp4) keep_weight_codes(&v);
+  if (job->fp4 && !spp_job_runs_te(job)) keep_weight_codes(&v);
   if (spp_job_has_adapters(job)) spp_kept_adapters(&v);
   if (spp_job_has_adapters(job) && spp_job_casts_weights(job)) keep_weight_casts(&v);
+}
+
+int64_t spp_kept_layer_bytes(const struct spp_job *job, const struct spp_layout *layout,
+                             const struct spp_geometry *g, const struct spp_layer_kind *kind) {
+  struct spp_kept_list list;
+  spp_kept_layer(job, layout, g, kind, &list);
+  return spp_kept_without(&list, SPP_RC_ALWAYS);
 }
 
 int64_t spp_kept_without(const struct spp_kept_list *list, unsigned modules) {

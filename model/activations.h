@@ -57,6 +57,9 @@ void spp_kept_layer(const struct spp_job *job, const struct spp_layout *layout, 
 void spp_kept_op_level(const struct spp_job *job, const struct spp_layout *layout,
                        const struct spp_geometry *g, const struct spp_layer_kind *kind,
                        struct spp_kept_list *list);
+/* Bytes of what one layer keeps when nothing is recomputed. */
+int64_t spp_kept_layer_bytes(const struct spp_job *job, const struct spp_layout *layout,
+                             const struct spp_geometry *g, const struct spp_layer_kind *kind);
 /* Bytes that stay when the modules of a selective recompute drop theirs, in the layer that keeps least. */
 int64_t spp_kept_without(const struct spp_kept_list *list, unsigned modules);
 
@@ -108,8 +111,8 @@ bool spp_norm_keeps_input(const struct spp_job *job);
 /* Is this tensor the layer's input as it came, and so what a checkpoint of the layer holds already? */
 bool spp_kept_is_layer_input(const struct spp_job *job, const struct spp_kept *kept);
 
-/* Of a mixture: the routed experts' rows and their products, the shared expert's products, its output. 0: neither,
- * the router's among them. */
+/* Of a mixture: the routed experts' rows and their products, the shared expert's products, its output. 0:
+ * neither, the router's among them. */
 enum { SPP_MIX_ROUTED = 1, SPP_MIX_SHARED = 2, SPP_MIX_OUTPUT = 4 };
 unsigned spp_kept_mixture_part(const struct spp_kept *kept);
 

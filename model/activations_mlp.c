@@ -108,7 +108,10 @@ static void keep_moe(const struct spp_layer_view *v) {
   int64_t rows = spp_expert_rows(v->job, g), width = spp_mlp_width(g, v->kind, SPP_ROLE_EXPERT);
   const unsigned moe = SPP_RC_MOE, both = SPP_RC_MOE | SPP_RC_SHARED_EXPERTS;
   keep_routing(v, rows);
-  if (spp_keeps_input(v->job, v->layout, SPP_LORA_GATE | SPP_LORA_UP))
+  bool reads = spp_keeps_input(v->job, v->layout, SPP_LORA_GATE | SPP_LORA_UP);
+  if (reads && v->job->fp4 && spp_job_runs_te(v->job))
+    spp_kept_append_input(v, &expert_input, SPP_BLOCK_MLP, moe, rows, a->hidden, 1);
+  else if (reads)
     spp_kept_append(v, &expert_input, SPP_BLOCK_MLP, moe, v->gemm_in, rows, a->hidden);
   keep_one(v, &routed, moe, rows, width);
   int64_t shared_width = spp_mlp_width(g, v->kind, SPP_ROLE_SHARED_EXPERT);

@@ -75,6 +75,13 @@ static int64_t output_rows(const struct spp_layer_view *v) {
   return gathered ? v->g->tokens : v->g->stream_tokens;
 }
 
+/* NVFP4 codes of a norm's output that TransformerEngine keeps: one product reads it, and its weight gradient
+ * the columnwise codes alone; those of a shard that is gathered again keep the rowwise ones as well
+ * (transformer-engine 2.9.0 and 2.15.0 pytorch/module/layernorm_linear.py forward: update_usage). */
+static int te_codes(const struct spp_layer_view *v) {
+  return v->g->tp > 1 && v->layout->megatron_sp ? 2 : 1;
+}
+
 enum { QKV = SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V, WIDENING = SPP_LORA_GATE | SPP_LORA_UP };
 
 /* What the products named by `targets` read; chunks that wait in host memory are not here. */
@@ -84,6 +91,7 @@ static void read_by(const struct spp_layer_view *v, const struct spp_tensor *nam
   if (targets == QKV && spp_attention_is_parked(v->layout, v->g)) return;
   int readers = targets & SPP_LORA_GATE ? 2 : 0; /* products that read it */
   if (targets & SPP_LORA_Q) readers += v->job->framework->fuses_qkv ? 1 : 3;
+  if (spp_job_runs_te(v->job)) readers = te_codes(v);
   spp_kept_append_input(v, name, block, modules, output_rows(v), v->job->arch->hidden, readers);
 }
 

@@ -11,6 +11,7 @@
 struct population {
   const char *gradients, *parameters, *copies;
   int64_t trainable, gathered_bytes; /* elements; bytes of the weights as they travel */
+  int64_t narrow;                    /* of the trained ones, those whose products are narrow */
   int64_t again;         /* elements that travel a second time in each pass: a tied embedding, unit by unit */
   int64_t group, stride; /* ranks that hold the same parameters */
   bool expert;
@@ -41,6 +42,9 @@ static int64_t quantised_bytes(enum spp_quant quant, int64_t elements) {
 static int64_t travel_bytes(const struct spp_comm_context *c, int64_t elements, int64_t quantised) {
   const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *states = &now;
   int64_t element = states->gather_bytes ? states->gather_bytes : c->element_bytes;
+  bool narrow = c->job->framework->fp8_params && c->job->dtype == SPP_DTYPE_FP8 && trains_all(c->job);
+  if (narrow) /* each direction gathers the codes it multiplies */
+    return spp_sat_add(spp_sat_mul(elements - quantised, element), spp_job_narrow_bytes(c->job, quantised));
   if (c->job->method != SPP_METHOD_QLORA) return spp_sat_mul(elements, element);
   return spp_sat_add(spp_sat_mul(elements - quantised, element), quantised_bytes(c->job->quant, quantised));
 }
@@ -76,6 +80,7 @@ static void count_dense(const struct spp_comm_context *c, struct population *p) 
   int64_t frozen_vision =
       c->stage->first && !c->job->vision_trainable ? spp_sums_dense(&sums->vision, tp) : 0;
   p->trainable = trains_all(c->job) ? elements - frozen_vision : adapters;
+  p->narrow = trains_all(c->job) ? quantised : 0;
   bool twice = goes_by_unit(c) && c->job->arch->tied && c->stage->first && c->stage->last;
   p->again = twice ? outer_elements(c, &sums->embedding) : 0;
   p->gathered_bytes = travel_bytes(c, elements + p->again, quantised);
@@ -91,6 +96,7 @@ static void count_experts(const struct spp_comm_context *c, struct population *p
     adapters += layers * spp_sums_lora_expert(s, ep, etp, c->job->lora_rank);
   }
   p->trainable = trains_all(c->job) ? elements : adapters;
+  p->narrow = trains_all(c->job) ? quantised : 0;
   p->gathered_bytes = travel_bytes(c, elements, quantised);
 }
 
@@ -146,6 +152,18 @@ static void emit_full_shard(const struct spp_comm_context *c, const struct popul
                 backward_hides);
 }
 
+/* Updated weights on their way back. Weights without a 16-bit copy travel as they are kept (megatron-core
+ * 0.16.1 distributed/param_and_grad_buffer.py: a buffer of bytes for FP8 parameters; 0.19.2 the rowwise codes
+ * of NVFP4, in pairs), MXFP8, the recipe of Blackwell, in 16 bit through the gradient buffer
+ * (reuse_grad_buf_for_mxfp8_param_ag). */
+static int64_t updated_bytes(const struct spp_comm_context *c, const struct population *p, int64_t element) {
+  const struct spp_job *job = c->job;
+  bool narrow = job->framework->fp8_params && job->dtype == SPP_DTYPE_FP8 &&
+                (job->fp4 || job->gpu->compute_capability < 100);
+  if (!narrow) return spp_sat_mul(p->trainable, element);
+  return spp_sat_add(spp_sat_mul(p->trainable - p->narrow, element), job->fp4 ? p->narrow / 2 : p->narrow);
+}
+
 static void emit_population(const struct spp_comm_context *c, const struct population *p) {
   const struct spp_framework *f = c->job->framework;
   const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *states = &now;
@@ -169,8 +187,7 @@ static void emit_population(const struct spp_comm_context *c, const struct popul
     int64_t times = states->shard_grads ? c->g->m : 1;
     emit_state_op(c, p, SPP_REDUCE_SCATTER, p->gradients, reduced, shard, p->stride, SPP_PASS_BACKWARD, times,
                   hides);
-    int64_t updated =
-        spp_sat_mul(p->trainable, states->gather_bytes ? states->gather_bytes : c->element_bytes);
+    int64_t updated = updated_bytes(c, p, states->gather_bytes ? states->gather_bytes : c->element_bytes);
     emit_state_op(c, p, SPP_ALL_GATHER, p->parameters, updated, shard, p->stride, SPP_PASS_STEP, 1,
                   overlaps(c, f->overlap_param_gather) ? SPP_OVERLAP_FORWARD : SPP_OVERLAP_NONE);
   }

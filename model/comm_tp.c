@@ -5,22 +5,38 @@
 #include "model/loss.h"
 #include "model/states.h"
 
+/* TransformerEngine quantises what its products read before it is gathered, and gathers the codes: a norm's
+ * output in forward and for the weight gradient, and the output's gradient (transformer-engine 2.9.0
+ * pytorch/module/layernorm_linear.py forward, module/base.py grad_output_preprocess, distributed.py
+ * _all_gather_fp8, _all_gather_fp8_blockwise, _all_gather_mxfp8, _all_gather_nvfp4). Sums stay in 16 bit. */
+static int64_t gathered_bytes(const struct spp_comm_context *c) {
+  int64_t elements = spp_sat_mul(c->g->tokens, c->job->arch->hidden);
+  return spp_job_runs_te(c->job) && c->job->dtype == SPP_DTYPE_FP8 ? spp_job_narrow_bytes(c->job, elements)
+                                                                   : spp_sat_mul(elements, c->element_bytes);
+}
+
+/* Do products and their exchanges run in pieces beside each other? TransformerEngine's user buffers hold no
+ * NVFP4: megatron-bridge 0.6.2's recipes of that format turn tp_comm_overlap off (perf_recipes/llama). */
+static bool splits_products(const struct spp_job *job) {
+  if (job->overlap == 1) return true;
+  return job->framework->overlap_tp && !(job->fp4 && spp_job_runs_te(job));
+}
+
 static struct spp_comm_op tp_op(const struct spp_comm_context *c, enum spp_collective kind, const char *what,
                                 int64_t whole_bytes, enum spp_per per) {
   int64_t tp = c->g->tp;
   int64_t once = spp_sat_mul(whole_bytes / tp, tp - 1); /* gather or scatter; a reduce is both */
-  return (struct spp_comm_op){
-      .op = kind,
-      .what = what,
-      .group = SPP_GROUP_TP,
-      .ranks = tp,
-      .stride = 1,
-      .per = per,
-      .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
-      .stage_sent_bytes = spp_comm_stage_bytes(c, kind, whole_bytes, tp),
-      .messages = 1,
-      .message_bytes = whole_bytes,
-      .overlap = c->job->framework->overlap_tp || c->job->overlap == 1 ? SPP_OVERLAP_GEMM : SPP_OVERLAP_NONE};
+  return (struct spp_comm_op){.op = kind,
+                              .what = what,
+                              .group = SPP_GROUP_TP,
+                              .ranks = tp,
+                              .stride = 1,
+                              .per = per,
+                              .sent_bytes = kind == SPP_ALL_REDUCE ? spp_sat_mul(2, once) : once,
+                              .stage_sent_bytes = spp_comm_stage_bytes(c, kind, whole_bytes, tp),
+                              .messages = 1,
+                              .message_bytes = whole_bytes,
+                              .overlap = splits_products(c->job) ? SPP_OVERLAP_GEMM : SPP_OVERLAP_NONE};
 }
 
 static void emit_pass(const struct spp_comm_context *c, struct spp_comm_op op, enum spp_pass pass,
@@ -55,7 +71,7 @@ static void emit_pair(const struct spp_comm_context *c, const char *into, const 
     emit_pass(c, reduce, SPP_PASS_BACKWARD, n.backward, backward_bytes);
     return;
   }
-  struct spp_comm_op gather = tp_op(c, SPP_ALL_GATHER, into, whole, SPP_PER_LAYER);
+  struct spp_comm_op gather = tp_op(c, SPP_ALL_GATHER, into, gathered_bytes(c), SPP_PER_LAYER);
   struct spp_comm_op scatter = tp_op(c, SPP_REDUCE_SCATTER, out, whole, SPP_PER_LAYER);
   emit_pass(c, gather, SPP_PASS_FORWARD, n.forward, forward_bytes);
   emit_pass(c, scatter, SPP_PASS_FORWARD, n.forward, forward_bytes);
@@ -114,8 +130,8 @@ static void emit_latent_attention(const struct spp_comm_context *c, struct spp_p
   emit_pass(c, sum, SPP_PASS_FORWARD, n.forward, forward_bytes);
   emit_pass(c, sum, SPP_PASS_RECOMPUTE, n.recompute, NULL);
   if (sp)
-    emit_pass(c, tp_op(c, SPP_ALL_GATHER, out, whole, SPP_PER_LAYER), SPP_PASS_BACKWARD, n.backward,
-              backward_bytes);
+    emit_pass(c, tp_op(c, SPP_ALL_GATHER, out, gathered_bytes(c), SPP_PER_LAYER), SPP_PASS_BACKWARD,
+              n.backward, backward_bytes);
 }
 
 /* Embedding output on the first stage; head input, its gradients and the vocab-parallel loss on the last. */

@@ -45,6 +45,10 @@ bool spp_job_has_projected_gradients(const struct spp_job *job) {
 double spp_job_fp4_share(const struct spp_job *job) {
   return (double)job->fp4_layers / (double)spp_max64(1, job->arch->layers);
 }
+int64_t spp_job_narrow_bytes(const struct spp_job *job, int64_t elements) {
+  if (job->fp4) return spp_ceil_div(spp_sat_mul(9, elements), 16);
+  return spp_sat_mul(job->dtype == SPP_DTYPE_FP8 ? 1 : 2, elements);
+}
 enum spp_dtype spp_job_format(const struct spp_job *job) {
   return job->fp4 ? SPP_DTYPE_NVFP4 : job->dtype;
 }

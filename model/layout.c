@@ -49,6 +49,7 @@ void spp_request_clear(struct spp_request *request) {
                                   .offload = SPP_UNSET,
                                   .fpdt_chunk = SPP_UNSET,
                                   .fpdt_offload = SPP_UNSET,
+                                  .offload_layers = SPP_UNSET,
                                   .schedule = SPP_UNSET,
                                   .first_stage_layers = SPP_UNSET,
                                   .last_stage_layers = SPP_UNSET,
@@ -172,6 +173,8 @@ static void complete_states(const struct spp_job *job, const struct spp_request 
   l->offload = (enum spp_offload)or_else(r->offload, SPP_OFFLOAD_NONE);
   l->fpdt_chunk = or_else(r->fpdt_chunk, 0);
   l->fpdt_offload = l->fpdt_chunk > 0 && or_else(r->fpdt_offload, 1) != 0;
+  l->offload_layers = or_else(r->offload_layers, 0);
+  if (l->offload_layers == job->arch->layers / spp_max64(1, l->pp) - 1) l->offload_layers = 0;
   l->first_stage_layers = or_else(r->first_stage_layers, 0);
   l->last_stage_layers = or_else(r->last_stage_layers, 0);
   l->schedule = (enum spp_schedule)or_else(r->schedule, l->pp > 1 && l->vpp > 1 ? SPP_SCHEDULE_INTERLEAVED

@@ -19,8 +19,10 @@ struct spp_layout {
   enum spp_offload offload;
   int64_t fpdt_chunk; /* tokens of a sequence that pass attention, MLP and loss at a time (DeepSpeed FPDT); 0 = all */
   bool fpdt_offload;  /* chunks that wait are in host memory */
+  int64_t offload_layers; /* of a stage, those whose tensors move; 0 = all but one */
   enum spp_schedule schedule;
-  int64_t first_stage_layers, last_stage_layers; /* of an uneven pipeline; 0 = as the others, the framework's split */
+  int64_t first_stage_layers,
+      last_stage_layers;           /* of an uneven pipeline; 0 = as the others, the framework's split */
   int64_t micro_batch, grad_accum; /* sequences per DP replica per micro-batch; micro-batches per step */
 };
 
@@ -37,6 +39,7 @@ struct spp_request {
   int offload, schedule;
   int64_t fpdt_chunk;
   int fpdt_offload;
+  int64_t offload_layers;
   int64_t first_stage_layers, last_stage_layers;
   int64_t micro_batch;
 };
@@ -55,16 +58,16 @@ static inline bool spp_layout_uneven(const struct spp_layout *layout) {
 }
 
 /* The Ulysses part of `sp` ranks under a framework that splits the degree itself; the ring gets the rest.
- * gcd-kv: gcd(KV heads, sp) (modelscope/ms-swift swift/sequence_parallel/sequence_parallel.py). divisor-kv-node: the
- * largest divisor of sp that divides the KV heads and is no larger than a node (axolotl-ringmaster 0.2.7
- * ringmaster/strategies/usp.py auto_select). */
+ * gcd-kv: gcd(KV heads, sp) (modelscope/ms-swift swift/sequence_parallel/sequence_parallel.py).
+ * divisor-kv-node: the largest divisor of sp that divides the KV heads and is no larger than a node
+ * (axolotl-ringmaster 0.2.7 ringmaster/strategies/usp.py auto_select). */
 int64_t spp_own_ulysses(const struct spp_job *job, int64_t sp);
 
-/* Fill a layout from a request: framework defaults, the framework's own split of `sp`, dp = gpus / (tp pp sp),
- * grad_accum = global_batch / (micro_batch dp). Does not judge legality beyond what it needs to divide:
+/* Fill a layout from a request: framework defaults, the framework's own split of `sp`, dp = gpus / (tp pp
+ * sp), grad_accum = global_batch / (micro_batch dp). Does not judge legality beyond what it needs to divide:
  * SPP_ERR_USAGE when the degrees do not multiply to the GPUs. */
-enum spp_status spp_layout_complete(const struct spp_job *job, const struct spp_request *request, struct spp_layout *layout,
-                                    struct spp_diag *diag);
+enum spp_status spp_layout_complete(const struct spp_job *job, const struct spp_request *request,
+                                    struct spp_layout *layout, struct spp_diag *diag);
 
 /* One broken rule: which, by whose decree, and the nearest legal value. */
 struct spp_violation {
@@ -72,9 +75,10 @@ struct spp_violation {
   char text[320];
   char source[240];
 };
-/* All rules of the job's framework that the layout breaks; fills at most `max` and returns how many were found.
- * violations may be NULL: then stops at the first (the search asks this way). */
-int spp_rules_check(const struct spp_job *job, const struct spp_layout *layout, struct spp_violation *violations, int max);
+/* All rules of the job's framework that the layout breaks; fills at most `max` and returns how many were
+ * found. violations may be NULL: then stops at the first (the search asks this way). */
+int spp_rules_check(const struct spp_job *job, const struct spp_layout *layout,
+                    struct spp_violation *violations, int max);
 /* Index in the rule table of the first rule broken, or -1: cheap, no text. */
 int spp_rules_first(const struct spp_job *job, const struct spp_layout *layout);
 const char *spp_rule_id(int index);
@@ -93,21 +97,35 @@ enum spp_axis {
   SPP_AXIS_OFFLOAD = 1 << 8,
   SPP_AXIS_LOSS = 1 << 9 /* choice of loss, of the job */
 };
-/* What may differ between layouts that divide the GPUs alike, besides the batch: rules about none of these and not about
- * the batch judge such layouts alike. */
+/* What may differ between layouts that divide the GPUs alike, besides the batch: rules about none of these
+ * and not about the batch judge such layouts alike. */
 enum {
-  SPP_AXES_CHOICE = SPP_AXIS_MEGATRON_SP | SPP_AXIS_PIPE | SPP_AXIS_SHARDING | SPP_AXIS_RECOMPUTE | SPP_AXIS_OFFLOAD |
-                    SPP_AXIS_LOSS
+  SPP_AXES_CHOICE = SPP_AXIS_MEGATRON_SP | SPP_AXIS_PIPE | SPP_AXIS_SHARDING | SPP_AXIS_RECOMPUTE |
+                    SPP_AXIS_OFFLOAD | SPP_AXIS_LOSS
 };
 int spp_rules_first_of(const struct spp_job *job, const struct spp_layout *layout, unsigned axes);
-/* The same in two steps, for a job asked about many layouts: the rules about one of `axes` (0 = all) and none of `but`, in
- * order; the first of them broken. Fills at most `max` and returns how many there are. */
+/* The same in two steps, for a job asked about many layouts: the rules about one of `axes` (0 = all) and none
+ * of `but`, in order; the first of them broken. Fills at most `max` and returns how many there are. */
 int spp_rules_list(const struct spp_job *job, unsigned axes, unsigned but, int *rules, int max);
-int spp_rules_first_in(const struct spp_job *job, const struct spp_layout *layout, const int *rules, int count);
+int spp_rules_first_in(const struct spp_job *job, const struct spp_layout *layout, const int *rules,
+                       int count);
 /* Words for rule `index`, which the layout breaks. */
-void spp_rule_explain(const struct spp_job *job, const struct spp_layout *layout, int index, struct spp_violation *violation);
+void spp_rule_explain(const struct spp_job *job, const struct spp_layout *layout, int index,
+                      struct spp_violation *violation);
 
 /* "TP 2 x DP 4 · SP 4 (Ulysses 4) · ZeRO-3 · full recompute · micro-batch 1 x 4"; returns buf. */
-const char *spp_layout_describe(const struct spp_job *job, const struct spp_layout *layout, char *buf, size_t size);
+const char *spp_layout_describe(const struct spp_job *job, const struct spp_layout *layout, char *buf,
+                                size_t size);
+
+/* Layers of `layers` whose tensors wait in host memory. */
+static inline int64_t spp_layout_layers_away(const struct spp_layout *layout, int64_t layers) {
+  int64_t most = spp_max64(0, layers - 1);
+  return layout->offload_layers > 0 ? spp_min64(layout->offload_layers, most) : most;
+}
+/* Does everything that layers keep move to host memory, not the inputs of recomputed ones? */
+static inline bool spp_layout_offloads_layers(const struct spp_layout *layout, const struct spp_job *job) {
+  return spp_offload_activations(layout->offload) && layout->recompute == SPP_RECOMPUTE_NONE &&
+         spp_job_runs_te(job);
+}
 
 #endif

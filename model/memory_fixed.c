@@ -92,6 +92,7 @@ void spp_memory_add_user_buffers(const struct spp_memory_view *v, struct spp_mem
   const int64_t gathers = 8, reduces = 4;
   if (!v->job->framework->tp_user_buffers || v->job->overlap == 0 || v->g->tp <= 1 || !v->layout->megatron_sp)
     return;
+  if (v->job->fp4) return; /* such products exchange nothing by themselves: model/comm_tp.c */
   int64_t gathered = v->job->dtype == SPP_DTYPE_FP8 ? 1 : spp_dtype_bytes(v->act);
   int64_t bytes = gathers * gathered + reduces * spp_dtype_bytes(v->act);
   spp_memory_add_bytes(sum, &user, SPP_LIVE_ALWAYS,

@@ -31,13 +31,18 @@ static int64_t moved(const struct spp_memory_view *v, int64_t trainable, int64_t
   return spp_ceil_div(bytes, spp_max64(1, v->g->nodes));
 }
 
-/* Layer inputs of the node's ranks; a fuller stage holds more, an even split is assumed. */
+/* What layers of the node's ranks keep, or their inputs; a fuller stage holds more, an even split is assumed.
+ */
 static int64_t offloaded_inputs(const struct spp_memory_view *v) {
   const struct spp_geometry *g = v->g;
-  if (v->layout->recompute != SPP_RECOMPUTE_FULL) return 0;
+  bool whole = spp_layout_offloads_layers(v->layout, v->job);
+  if (v->layout->recompute != SPP_RECOMPUTE_FULL && !whole) return 0;
   int64_t layers = spp_ceil_div(v->job->arch->layers, spp_max64(1, g->pp));
   int64_t bytes = spp_sat_mul(spp_sat_mul(g->stream_tokens, v->job->arch->hidden), spp_dtype_bytes(v->act));
   int64_t ranks = spp_ceil_div(spp_layout_world(v->layout), spp_max64(1, g->nodes));
+  if (whole) layers = spp_layout_layers_away(v->layout, layers);
+  for (int k = 0; whole && k < v->job->arch->kind_count; k++)
+    bytes = spp_max64(bytes, spp_kept_layer_bytes(v->job, v->layout, g, &v->job->arch->kinds[k]));
   return spp_sat_mul(spp_sat_mul(bytes, layers), ranks);
 }
 

@@ -292,6 +292,16 @@ void spp_memory_add_layers(const struct spp_memory_stage *s, const struct spp_me
   spp_memory_add_plain(s, sum);
 }
 
+/* TransformerEngine moves what a layer keeps while the next one runs, and fetches it one layer ahead
+ * (transformer-engine 2.9.0 pytorch/cpu_offload.py AsyncDoubleBufferGroupOffloadHandler, layer_window_map);
+ * megatron-core 0.19.2 transformer/transformer_config.py allows all layers but one
+ * (cpu_offloading_num_layers) and no recompute. */
+int64_t spp_memory_layers_here(const struct spp_memory_view *v, int64_t layers) {
+  if (!spp_layout_offloads_layers(v->layout, v->job)) return layers;
+  int64_t away = spp_layout_layers_away(v->layout, layers);
+  return layers - away + spp_min64(away, 1);
+}
+
 int64_t spp_memory_input_bytes(const struct spp_memory_view *v) {
   return spp_sat_mul(spp_sat_mul(v->g->stream_tokens, v->job->arch->hidden), spp_dtype_bytes(v->act));
 }
@@ -316,7 +326,8 @@ int64_t spp_memory_stage_keeps(const struct spp_memory_stage *s) {
         full ? spp_kept_without(&v->lists->kept[class], SPP_RC_ALWAYS) : spp_memory_layer_keeps(v, class);
     int64_t inputs = spp_ceil_div(s->recomputed[c], spp_memory_recompute_unit(v->layout));
     if (spp_offload_activations(v->layout->offload)) inputs = spp_min64(inputs, offloaded_in_flight(v));
-    bytes = spp_sat_add(bytes, spp_sat_mul(s->layers[c] - s->recomputed[c], each));
+    int64_t here = spp_memory_layers_here(v, s->layers[c] - s->recomputed[c]);
+    bytes = spp_sat_add(bytes, spp_sat_mul(here, each));
     bytes = spp_sat_add(bytes, spp_sat_mul(inputs, spp_memory_input_bytes(v)));
   }
   return bytes;

@@ -145,6 +145,8 @@ int64_t spp_memory_gathered(const struct spp_state_counts *c, int gather_bytes);
 void spp_memory_add_fused_grads(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_layers(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,
                            struct spp_memory_sum *sum);
+/* Of a stage's layers that are not recomputed, those whose tensors are on the GPU at a time. */
+int64_t spp_memory_layers_here(const struct spp_memory_view *v, int64_t layers);
 /* What plain segments strand (memory_plain.c). */
 void spp_memory_add_plain(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_transients(const struct spp_memory_stage *s, const struct spp_memory_turn *turn,

@@ -163,6 +163,15 @@ static void add_fsdp_gradients(const struct spp_memory_stage *s, const struct sp
     spp_memory_add(sum, &reduce_input, SPP_LIVE_BACKWARD, wire(reduce_bytes), unit_trainable(s), 1, 1);
 }
 
+/* The weights of a unit that is whole; 8-bit ones are gathered as they are kept. */
+static int64_t gathered_unit(const struct spp_memory_stage *s, const struct spp_states *r) {
+  const struct spp_job *job = s->view->job;
+  int64_t bytes = spp_memory_gathered(&s->unit, r->gather_bytes), linear = s->unit.linear;
+  bool narrow = job->framework->fp8_params && job->dtype == SPP_DTYPE_FP8 && !spp_job_has_adapters(job);
+  if (!narrow) return bytes;
+  return bytes - spp_sat_mul(linear, r->gather_bytes) + spp_job_narrow_bytes(job, linear);
+}
+
 /* FSDP2 fully_shard (torch distributed/fsdp/_fully_shard): the running and the next unit are gathered;
  * gradients of one unit are whole and, with an fp32 reduce type, copied. Where only gradients and optimizer
  * are sharded, the weights counted with the states are the gathered ones. Under a pipeline torchtitan does
@@ -172,7 +181,7 @@ static void add_fsdp(const struct spp_memory_stage *s, const struct spp_states *
                      struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
   const struct spp_framework *f = v->job->framework;
-  int64_t unit = spp_memory_gathered(&s->unit, r->gather_bytes), outer = add_outer(s, r, sum);
+  int64_t unit = gathered_unit(s, r), outer = add_outer(s, r, sum);
   bool whole = f->gathers_once_under_pp && v->g->pp > 1;
   bool away = spp_offload_params(v->layout->offload); /* then the states' weights are not on the GPU */
   if (r->shard_weights ? whole : away) {

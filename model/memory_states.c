@@ -6,6 +6,7 @@ ROW(frozen, "frozen weights", SPP_PART_WEIGHTS, "base model without gradients");
 ROW(scales, "scales of quantised weights", SPP_PART_WEIGHTS,
     "whole on every rank unless they are part of a parameter");
 ROW(weights_low, "8-bit weight copies", SPP_PART_WEIGHTS, "FP8 training keeps 16-bit weights beside them");
+ROW(weights_codes, "4-bit weights", SPP_PART_WEIGHTS, "row by row and column by column, with their scales");
 ROW(weights_cast, "16-bit weight copies", SPP_PART_WEIGHTS, "autocast cache, until the forward region ends");
 ROW(reference, "reference model", SPP_PART_WEIGHTS,
     "DPO / GRPO compare with it; adapters switch off instead");
@@ -51,9 +52,29 @@ static bool scaled_weights(const struct spp_job *job) {
   return job->dtype == SPP_DTYPE_FP8 && job->mode != SPP_MODE_INFER;
 }
 
-/* TransformerEngine keeps a row-wise and, before Blackwell, a transposed 8-bit copy of each GEMM weight. */
-static int low_copies(const struct spp_job *job) {
-  return job->gpu->compute_capability >= 100 ? 1 : 2;
+/* TransformerEngine keeps a row-wise and, before Blackwell, a transposed 8-bit copy of each GEMM weight.
+ * NVFP4 scales blocks of one direction, so that it keeps both ways on Blackwell too (transformer-engine 2.9.0
+ * common/recipe/__init__.py NVFP4BlockScaling). */
+/* Elements of GEMM weights that a rank holds: all, or its share where weights are sharded and have no 16-bit
+ * copy that each rank casts for itself (megatron-core 0.16.1 distributed/fsdp/src/megatron_fsdp/
+ * param_and_grad_buffer.py: FP8 parameters have sharded buffers of bytes; megatron-bridge 0.6.2's FSDP
+ * recipes set keep_fp8_transpose_cache False). */
+static int64_t low_share(const struct spp_memory_stage *s) {
+  const struct spp_state_counts *c = &s->states;
+  bool cut = s->view->regime.shard_weights && s->view->job->framework->fp8_params;
+  int64_t experts = spp_min64(c->linear, c->expert_elements);
+  return spp_memory_share(s->view->g, cut, c->linear - experts, experts);
+}
+
+static void add_low_weights(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
+  const struct spp_job *job = s->view->job;
+  int64_t linear = low_share(s), copies = job->fp4 || job->gpu->compute_capability < 100 ? 2 : 1;
+  if (!scaled_weights(job) || !spp_job_runs_te(job)) return;
+  if (job->fp4)
+    spp_memory_add_bytes(sum, &weights_codes, not_load,
+                         spp_sat_mul(copies, spp_job_narrow_bytes(job, linear)));
+  else
+    spp_memory_add(sum, &weights_low, not_load, SPP_DTYPE_FP8, linear, 1, copies);
 }
 
 static int64_t unit_share(const struct spp_geometry *g, const struct spp_state_counts *c, int64_t units) {
@@ -87,8 +108,10 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
   int weight_bytes = job->method == SPP_METHOD_Q_GALORE ? 1 : r->weight_bytes;
   int64_t trained = spp_memory_trained(s, sharded);
   int64_t frozen_bytes = spp_memory_share(v->g, sharded, c->frozen_bytes, c->frozen_expert_bytes);
-  bool low_only = job->framework->fp8_params && scaled_weights(job) && !sharded;
-  if (low_only && trained >= c->linear)
+  bool low_only = job->framework->fp8_params && scaled_weights(job);
+  if (low_only && sharded)
+    trained = spp_max64(0, trained - low_share(s));
+  else if (low_only && trained >= c->linear)
     trained -= c->linear;
   else if (low_only && spp_job_has_adapters(job))
     frozen_bytes = spp_max64(0, frozen_bytes - 2 * c->linear);
@@ -99,8 +122,7 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
   bool cut = sharded && job->framework->shards_scales;
   if (!(cut && away))
     spp_memory_add_bytes(sum, &scales, SPP_LIVE_ALWAYS, spp_memory_share(v->g, cut, c->scale_bytes, 0));
-  if (scaled_weights(job) && job->framework->sharding == SPP_SHARDING_MEGATRON)
-    spp_memory_add(sum, &weights_low, not_load, SPP_DTYPE_FP8, c->linear, 1, low_copies(job));
+  add_low_weights(s, sum);
   bool cached = job->framework->sharding == SPP_SHARDING_NONE || spp_job_casts_weights(job);
   if (v->trains && r->weight_bytes == 4 && v->act != SPP_DTYPE_FP32 && cached && c->trainable >= c->linear)
     spp_memory_add(sum, &weights_cast, SPP_LIVE(SPP_MOMENT_FORWARD) | SPP_LIVE_LOSS, v->act, c->linear, 1, 1);

@@ -104,7 +104,7 @@ static void count_in_flight(const struct spp_memory_stage *s, int64_t layers,
 static void count_all(const struct spp_memory_stage *s, struct spp_memory_turn *t) {
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     if (s->layers[c] == 0) continue;
-    count_in_flight(s, s->layers[c] - s->recomputed[c], t->kept[c]);
+    count_in_flight(s, spp_memory_layers_here(s->view, s->layers[c] - s->recomputed[c]), t->kept[c]);
     count_in_flight(s, units_of(s, s->recomputed[c]), t->inputs[c]);
   }
 }
@@ -125,7 +125,7 @@ static void set_behind(const struct spp_memory_stage *s, struct sort sort, struc
   for (int c = 0; c < SPP_LAYER_CLASS_COUNT; c++) {
     int64_t inputs = behind.inputs[c] / spp_memory_recompute_unit(s->view->layout);
     for (int w = SPP_WAIT_FORWARD; w <= SPP_WAIT_BACKWARD; w++) {
-      t->kept[c][w] -= behind.kept[c];
+      t->kept[c][w] = spp_max64(0, t->kept[c][w] - behind.kept[c]);
       t->inputs[c][w] -= inputs;
     }
   }

@@ -139,12 +139,18 @@ RULE(no_recompute) {
 RULE(recompute_unit) {
   return layout->recompute_unit > 1 && layout->recompute != SPP_RECOMPUTE_FULL;
 }
+RULE(offload_layers) {
+  int64_t fewest = job->arch->layers / spp_max64(1, layout->pp);
+  return layout->offload_layers > 0 &&
+         (!spp_layout_offloads_layers(layout, job) || layout->offload_layers >= fewest);
+}
 RULE(graphs_recompute) {
   return job->graphs != 0 && layout->recompute == SPP_RECOMPUTE_FULL;
 }
 /* Megatron's block method counts the layers of each model chunk. */
 RULE(recompute_chunks) {
-  return layout->recompute_layers != SPP_UNSET && layout->vpp > 1 && layout->recompute_layers % layout->vpp != 0;
+  return layout->recompute_layers != SPP_UNSET && layout->vpp > 1 &&
+         layout->recompute_layers % layout->vpp != 0;
 }
 RULE(no_offload) {
   return !job->framework->offloads[layout->offload];
@@ -321,6 +327,12 @@ const struct spp_rule spp_rules_general[] = {
      "attention_mask None"},
     {"fpdt-method", fpdt_method, "FPDT multiplies by the weights themselves: no adapters, and mode train only",
      0, SPP_VARY_NONE, "deepspeed 0.19.8 deepspeed/sequence/fpdt_layer.py: torch.matmul with qkv_linear_weight"},
+    {"offload-layers", offload_layers,
+     "{offload_layers} layers cannot move to the host: fewer than {layers}, with --offload activations, "
+     "without "
+     "recompute, in Megatron",
+     SPP_AXIS_OFFLOAD | SPP_AXIS_RECOMPUTE, SPP_VARY(offload_layers),
+     "megatron-core 0.19.2 megatron/core/transformer/transformer_config.py cpu_offloading_num_layers"},
     {"batch-divides", batch_divides,
      "global batch {global_batch} is not micro-batch {micro_batch} x DP {dp} x a whole accumulation: a "
      "multiple of "

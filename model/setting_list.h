@@ -105,6 +105,8 @@
         "FPDT: chunks wait in host memory (default)"),                                                       \
       X(LAYOUT, "no-fpdt-offload", 0, SPP_FLAG(0), NULL, request, fpdt_offload, LAID_OUT, NULL,              \
         "FPDT: chunks wait on the GPU"),                                                                     \
+      X(LAYOUT, "offload-layers", 0, SPP_COUNT(1, SPP_MAX_LAYERS), "N", request, offload_layers, LAID_OUT,   \
+        "offload_layers", "layers of a stage whose activations move (default: all but one)"),                \
       X(LAYOUT, "schedule", 0, SPP_CHOICE(spp_schedule_word), "NAME", request, schedule, RUNNABLE,           \
         "schedule", "pipeline schedule"),                                                                    \
       X(LAYOUT, "first-stage-layers", 0, SPP_COUNT(1, SPP_MAX_LAYERS), "N", request, first_stage_layers,     \

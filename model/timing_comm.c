@@ -112,8 +112,10 @@ static double window_s(const struct spp_timing_context *c, const struct spp_stag
     attention = (double)p->per_layer_attention;
     mlp = (double)spp_max64(p->per_dense_mlp, p->per_moe_mlp_active);
     return t->gemm_s * ulysses_window_share * attention / (attention + mlp + 1);
-  case SPP_GROUP_TP:
-  case SPP_GROUP_EP: return t->gemm_s * gemm_window_share;
+  case SPP_GROUP_EP:
+    if (spp_job_runs_te(c->job)) return spp_pass_sum(t); /* of the other micro-batch */
+    return t->gemm_s * gemm_window_share;
+  case SPP_GROUP_TP: return t->gemm_s * gemm_window_share;
   case SPP_GROUP_PP: return spp_pass_sum(t);
   case SPP_GROUP_DP:
   case SPP_GROUP_COUNT: break;

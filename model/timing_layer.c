@@ -31,6 +31,7 @@ enum {
   FP32_STREAM_BYTES = 20, /* what a layer moves more per hidden element when its stream is fp32: two norms 28
                              in place of 22, two sums 10 in place of 6 */
   FP8_CAST_BYTES = 4,     /* 16-bit operand read, 8-bit and transposed 8-bit written (Transformer Engine) */
+  FP4_CAST_KERNELS = 3,   /* maxima, rowwise codes, columnwise codes of the transform: see fp4_cast_bytes */
   LORA_KERNELS = 7,       /* cast, dropout, A, B, scale, cast back, add (huggingface/peft lora/layer.py) */
   LORA_LAUNCHES =
       11, /* host time of one adapted module, in launches: tests/oracle/host.py, 8 to 16 in four runs */
@@ -58,6 +59,10 @@ enum {
            csrc/extensions/cast.cpp multi_tensor_quantize_impl: one kernel for all experts under
            delayed scaling alone; csrc/quantizer.cpp Float8CurrentScalingQuantizer */
 };
+/* NVFP4: the 16-bit operand is read for its maximum and that of its Hadamard transform, again for the rowwise
+ * codes and again for the columnwise ones (transformer-engine-torch 2.9.0 csrc/quantizer.cpp
+ * NVFP4Quantizer::quantize_impl). */
+static const double fp4_cast_bytes = 3 * 2 + 2 * 9.0 / 16;
 /* Bytes an adapter moves per element of (in + out), mean of the two sides (huggingface/peft lora/layer.py):
  * in: A reads x; out: B writes, scaling reads and writes, the sum reads two and writes one. Dropout reads,
  * writes and keeps a mask. fp32 adapters under autocast: x to fp32 and back. Backward mirrors them and adds
@@ -102,8 +107,13 @@ static void add_casts(const struct spp_timing_context *c, struct spp_layer_time 
                       double output, double launches) {
   const struct spp_framework *f = c->job->framework;
   const struct spp_kernel_rates *r = c->rates;
-  double each = f->fp8_cast_bytes > 0 ? f->fp8_cast_bytes : FP8_CAST_BYTES, launch = launches * r->launch_s;
+  double each = f->fp8_cast_bytes > 0 ? f->fp8_cast_bytes : FP8_CAST_BYTES;
   if (c->job->dtype != SPP_DTYPE_FP8) return;
+  if (c->job->fp4 && spp_job_runs_te(c->job)) {
+    each = fp4_cast_bytes;
+    launches *= FP4_CAST_KERNELS;
+  }
+  double launch = launches * r->launch_s;
   t->forward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, each * input) + launch;
   t->backward.memory_s += spp_memory_s(r, SPP_MEMORY_ACTIVATION, each * output) + launch;
 }

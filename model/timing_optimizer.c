@@ -1,9 +1,9 @@
 /* The optimizer step and what offloading adds. Memory bound: every byte of states, gradients and weights
  * moves once. Sources: torch.optim.AdamW (foreach: one pass per operator), deepspeedai/DeepSpeed
  * csrc/adam/cpu_adam.cpp, runtime/zero/stage_1_and_2.py (offload copies). */
-#include "model/timing_internal.h"
-
+#include "model/activations.h"
 #include "model/states.h"
+#include "model/timing_internal.h"
 
 /* torch foreach AdamW reads and writes fp32 lists operator by operator: decay 8, lerp 12, mul 8, addcmul 12,
  * sqrt 8, div 8, add 8, addcdiv 16 = 80 bytes where one fused pass moves 28. Derived. */
@@ -81,6 +81,21 @@ double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stag
   return spp_memory_s(c->rates, SPP_MEMORY_OPTIMIZER, bytes * passes + clip);
 }
 
+/* What the layers of a stage move to the host in a forward. */
+static double offloaded_bytes(const struct spp_timing_context *c, const struct spp_stage *stage) {
+  const struct spp_geometry *g = c->g;
+  double bytes = 0;
+  if (!spp_layout_offloads_layers(c->layout, c->job))
+    return (double)(stage->layers * g->stream_tokens * c->job->arch->hidden * g->element_bytes);
+  for (int k = 0; k < c->job->arch->kind_count; k++) {
+    const struct spp_layer_kind *kind = &c->job->arch->kinds[k];
+    if (stage->kind_layers[k] > 0)
+      bytes += (double)stage->kind_layers[k] * (double)spp_kept_layer_bytes(c->job, c->layout, g, kind);
+  }
+  double away = (double)spp_layout_layers_away(c->layout, stage->layers);
+  return bytes * away / (double)spp_max64(1, stage->layers);
+}
+
 /* Gradients go down and weights come up once a step; with offloaded parameters every pass also fetches its
  * shard; offloaded layer inputs travel once each way per micro-batch and layer. Copies hide under the pass
  * they belong to, except the weights that come back after the step. */
@@ -99,7 +114,7 @@ double spp_offload_exposed_s(const struct spp_timing_context *c, const struct sp
     exposed += m * (spp_positive(fetch_s - forward_s) + spp_positive(fetch_s - backward_s));
   }
   if (spp_offload_activations(c->layout->offload)) {
-    double bytes = (double)(stage->layers * g->stream_tokens * c->job->arch->hidden * g->element_bytes);
+    double bytes = offloaded_bytes(c, stage);
     exposed += m * (spp_positive(bytes * per_byte - forward_s) + spp_positive(bytes * per_byte - backward_s));
   }
   return exposed;

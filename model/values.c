@@ -79,7 +79,7 @@ typedef const struct spp_layout layout_arg;
   X(micro_tokens, spp_sat_mul(layout->micro_batch, value_seq_up(job, layout)))                               \
   X(step_tokens, spp_sat_mul(job->global_batch, value_seq_up(job, layout)))                                  \
   X(tokens_per_rank, spp_ceil_div(value_micro_tokens(job, layout), spp_max64(spp_layout_sp(layout), 1)))     \
-  X(offload_layers, spp_max64(value_chunk_layers(job, layout) - 1, 1))                                       \
+  X(offload_layers, spp_max64(spp_layout_layers_away(layout, value_chunk_layers(job, layout)), 1))           \
   X(qkv_bias, job->arch->qkv_bias)                                                                           \
   X(qk_norm, job->arch->qk_norm != SPP_QK_NORM_NONE)                                                         \
   X(mla, job->arch->attention == SPP_ATTENTION_MLA)                                                          \

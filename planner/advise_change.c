@@ -79,6 +79,7 @@ void spp_request_of(const struct spp_layout *layout, struct spp_request *request
   request->offload = (int)layout->offload;
   request->fpdt_chunk = layout->fpdt_chunk;
   request->fpdt_offload = layout->fpdt_offload;
+  request->offload_layers = layout->offload_layers > 0 ? layout->offload_layers : SPP_UNSET;
   request->schedule = (int)layout->schedule;
   request->first_stage_layers = layout->first_stage_layers > 0 ? layout->first_stage_layers : SPP_UNSET;
   request->last_stage_layers = layout->last_stage_layers > 0 ? layout->last_stage_layers : SPP_UNSET;

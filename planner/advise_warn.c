@@ -248,6 +248,7 @@ static void warn_fp8(const struct spp_plan *plan, struct spp_advice_list *list) 
   int64_t bytes =
       plan->prediction.memory.resident[SPP_PART_WEIGHTS] - half.prediction.memory.resident[SPP_PART_WEIGHTS];
   const char *name = plan->job.fp4 ? "FP4" : "FP8";
+  if (bytes < 0) return;
   if (bytes == 0)
     spp_advice_add(list, "fp8-both-copies", "%s does not shrink the weights: they are kept as under bf16",
                    name);

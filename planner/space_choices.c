@@ -264,6 +264,7 @@ void spp_space_layout(const struct spp_space *space, const struct spp_cell *cell
       .offload = choices->offloads[variant->offload],
       .fpdt_chunk = cell->fpdt_chunk,
       .fpdt_offload = cell->fpdt_chunk > 0 && fixed->fpdt_offload != 0,
+      .offload_layers = fixed->offload_layers == SPP_UNSET ? 0 : fixed->offload_layers,
       .schedule = choices->pipes[variant->pipe].schedule,
       .first_stage_layers = choices->pipes[variant->pipe].first_layers,
       .last_stage_layers = choices->pipes[variant->pipe].last_layers,

@@ -115,6 +115,7 @@ void spp_jp_layout(struct spp_jo *jo, const struct spp_job *job, const struct sp
   spp_jo_i64(jo, "dp_replicate", layout->dp_replicate);
   recompute_modules(jo, layout);
   i64_or_null(jo, "recompute_layers", layout->recompute_layers, partial);
+  i64_or_null(jo, "offload_layers", layout->offload_layers, layout->offload_layers > 0);
   spp_jo_str(jo, "schedule", layout->pp > 1 ? spp_schedule_name(layout->schedule) : NULL);
   i64_or_null(jo, "first_stage_layers", layout->first_stage_layers, layout->first_stage_layers > 0);
   i64_or_null(jo, "last_stage_layers", layout->last_stage_layers, layout->last_stage_layers > 0);

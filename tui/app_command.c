@@ -132,6 +132,12 @@ static void say_recompute(const struct spp_layout *layout, struct spp_str *out) 
   say_degree(out, "recompute-unit", layout->recompute_unit);
 }
 
+static void say_offload(const struct spp_layout *layout, struct spp_str *out) {
+  spp_str_addf(out, " --offload %s", spp_offload_name(layout->offload));
+  if (layout->offload_layers > 0)
+    spp_str_addf(out, " --offload-layers %lld", (long long)layout->offload_layers);
+}
+
 static void say_layout(const struct spp_layout *layout, struct spp_str *out) {
   say_degree(out, "tp", layout->tp);
   say_degree(out, "pp", layout->pp);
@@ -149,8 +155,7 @@ static void say_layout(const struct spp_layout *layout, struct spp_str *out) {
   spp_str_addf(out, " --zero %d", layout->zero);
   say_degree(out, "dp-replicate", layout->dp_replicate);
   say_recompute(layout, out);
-  if (layout->offload != SPP_OFFLOAD_NONE)
-    spp_str_addf(out, " --offload %s", spp_offload_name(layout->offload));
+  if (layout->offload != SPP_OFFLOAD_NONE) say_offload(layout, out);
   if (layout->fpdt_chunk > 0)
     spp_str_addf(out, " --fpdt-chunk %lld%s", (long long)layout->fpdt_chunk,
                  layout->fpdt_offload ? "" : " --no-fpdt-offload");

@@ -227,6 +227,32 @@ static void tensor_parallel_volumes(void **state) {
   expect_i64(f.comm.layer_backward_bytes[SPP_GROUP_TP], 4 * x);
 }
 
+/* x as above. FP8: a gather moves half of x, a scatter all: forward 2 (x/2 + x), backward 2 (x/2 + x + x/2).
+ * NVFP4: 9/16 byte an element, 9/32 of x; its gathers run beside no product. */
+static void narrow_products_gather_their_codes(void **state) {
+  (void)state;
+  const int64_t x = 22020096;
+  struct fixture f;
+  fixture_init(&f, 4096, 896, 128, 3584);
+  f.framework.sharding = SPP_SHARDING_MEGATRON;
+  f.framework.overlap_tp = true;
+  f.g.tp = f.layout.tp = 4;
+  f.layout.megatron_sp = true;
+  f.job.dtype = SPP_DTYPE_FP8;
+  run(&f);
+  expect_i64(f.comm.layer_forward_bytes[SPP_GROUP_TP], 3 * x);
+  expect_i64(f.comm.layer_backward_bytes[SPP_GROUP_TP], 4 * x);
+  expect_i64(find(&f, "mlp input", SPP_PASS_FORWARD)->overlap, SPP_OVERLAP_GEMM);
+  f.job.fp4 = true;
+  run(&f);
+  expect_i64(f.comm.layer_forward_bytes[SPP_GROUP_TP], 2 * x + 2 * (9 * x / 32));
+  expect_i64(f.comm.layer_backward_bytes[SPP_GROUP_TP], 2 * x + 4 * (9 * x / 32));
+  expect_i64(find(&f, "mlp input", SPP_PASS_FORWARD)->overlap, SPP_OVERLAP_NONE);
+  f.framework.sharding = SPP_SHARDING_FSDP; /* DTensor gathers before it casts */
+  run(&f);
+  expect_i64(f.comm.layer_forward_bytes[SPP_GROUP_TP], 4 * x);
+}
+
 /* DeepSeek-V3: tp = 4, T = 4096: 3/4 * 2 * 4096 = 6144 an element of width; h = 7168: x = 44,040,192; latents
  * of 1536 and 512, shared part of the key 64: 9,437,184 + 3,145,728 + 393,216 = 12,976,128. Without SP
  * attention's output and the MLP's are summed, 4x; backward the latents and the MLP's input, 2 * 12,976,128 +
@@ -324,6 +350,36 @@ static void sharded_state_volumes(void **state) {
   expect_i64(f.comm.sent_bytes_per_step, 2 * 7615616512 / 8 * 7 * 2);
 }
 
+/* 2^20 weights, half of them of narrow products, 8 ranks. Updated ones come back in 2 bytes: 7/8 * 2^21; of
+ * FP8 without a 16-bit copy in 1: 7/8 * (2^20 + 2^19); on Blackwell in 2 again; of NVFP4 in pairs: 7/8 *
+ * (2^20 + 2^18). Sharded ones are gathered as they are kept, with NVFP4's scales. */
+static void weights_without_a_16_bit_copy_travel_narrow(void **state) {
+  (void)state;
+  const int64_t n = 1 << 20;
+  const struct {
+    bool fp8_params, fp4;
+    int capability, zero;
+    int64_t bytes;
+  } rows[] = {{false, false, 90, 1, 2 * n},     {true, false, 90, 1, n + n / 2},
+              {true, false, 100, 1, 2 * n},     {true, true, 100, 1, n + n / 4},
+              {true, false, 100, 3, n + n / 2}, {true, true, 100, 3, n + 9 * n / 32}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct fixture f;
+    struct spp_gpu gpu = {.compute_capability = rows[i].capability};
+    fixture_init(&f, 32, 128, 32, 64);
+    f.job.gpu = &gpu;
+    f.job.dtype = SPP_DTYPE_FP8;
+    f.job.fp4 = rows[i].fp4;
+    f.framework.fp8_params = rows[i].fp8_params;
+    f.job.sums.kinds[0] = (struct spp_weight_sums){.split = n, .quantised = n / 2};
+    f.g.dense_group = f.g.shard_group = 8;
+    f.layout.zero = rows[i].zero;
+    run(&f);
+    enum spp_pass pass = rows[i].zero == 3 ? SPP_PASS_FORWARD : SPP_PASS_STEP;
+    expect_i64(find(&f, "parameters", pass)->sent_bytes, rows[i].bytes / 8 * 7);
+  }
+}
+
 static void lora_reduces_adapters_and_stage3_still_gathers_the_base(void **state) {
   (void)state;
   struct fixture f;
@@ -382,10 +438,12 @@ int main(void) {
       cmocka_unit_test(replicated_kv_heads_travel_too),
       cmocka_unit_test(full_recompute_repeats_the_forward_exchange),
       cmocka_unit_test(tensor_parallel_volumes),
+      cmocka_unit_test(narrow_products_gather_their_codes),
       cmocka_unit_test(latents_travel_instead_of_the_stream),
       cmocka_unit_test(expert_dispatch_volumes),
       cmocka_unit_test(shared_experts_are_cut_like_an_mlp),
       cmocka_unit_test(sharded_state_volumes),
+      cmocka_unit_test(weights_without_a_16_bit_copy_travel_narrow),
       cmocka_unit_test(lora_reduces_adapters_and_stage3_still_gathers_the_base),
       cmocka_unit_test(pipeline_sends),
       cmocka_unit_test(one_rank_sends_nothing),

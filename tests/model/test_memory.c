@@ -67,6 +67,30 @@ static void offloaded_inputs_leave_two_on_the_gpu(void **state) {
   jobs_close(&f);
 }
 
+/* TransformerEngine moves what whole layers keep: of 36 layers the one in front and one on its way are on the
+ * GPU, or with 10 away 26 and one. */
+static void offloaded_layers_leave_their_tensors_to_the_host(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "qwen3-8b"), 4096);
+  f.job.kernels = SPP_KERNELS_FUSED;
+  f.job.attention = SPP_ATTN_TE;
+  f.framework.sharding = SPP_SHARDING_MEGATRON;
+  jobs_predict(&f);
+  const int64_t all = kept(&f, SPP_MOMENT_LOSS), one = f.memory.checkpoint_bytes[0];
+  expect_i64(all, 36 * one);
+  const int64_t cases[][3] = {{0, 2, 35}, {10, 27, 10}, {36, 2, 35}}; /* asked for, on the GPU, on the host */
+  f.layout.offload = SPP_OFFLOAD_ACTIVATIONS;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    f.layout.offload_layers = cases[i][0];
+    jobs_predict(&f);
+    expect_i64(kept(&f, SPP_MOMENT_LOSS), cases[i][1] * one);
+    expect_i64(f.memory.host_bytes_per_node, cases[i][2] * one);
+  }
+  jobs_close(&f);
+}
+
 static void stages_hold_several_micro_batches(void **state) {
   (void)state;
   struct {
@@ -305,6 +329,7 @@ int main(void) {
       cmocka_unit_test(fsdp_under_a_pipeline_holds_the_stage_whole),
       cmocka_unit_test(a_trained_embedding_beside_adapters_is_a_second_copy),
       cmocka_unit_test(offloaded_inputs_leave_two_on_the_gpu),
+      cmocka_unit_test(offloaded_layers_leave_their_tensors_to_the_host),
       cmocka_unit_test(stages_hold_several_micro_batches),
       cmocka_unit_test(expandable_segments_give_free_pages_back),
       cmocka_unit_test(cuda_graphs_keep_what_they_captured),

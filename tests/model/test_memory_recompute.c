@@ -145,6 +145,33 @@ static void fp4_layers_keep_codes_of_their_inputs(void **state) {
   jobs_close(&f);
 }
 
+/* TransformerEngine quantises an input once for all its products and keeps the columnwise codes, both ways
+ * where a shard is gathered again; weights are codes of both ways and nothing else. */
+static void transformer_engine_keeps_fp4_codes_once(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  open_tiny(&f);
+  f.framework.sharding = SPP_SHARDING_MEGATRON;
+  f.framework.fp8_params = true;
+  f.gpu.compute_capability = 100;
+  f.job.kernels = SPP_KERNELS_FUSED;
+  f.job.attention = SPP_ATTN_TE;
+  f.job.dtype = SPP_DTYPE_FP8;
+  f.job.fp4 = true;
+  f.job.fp4_layers = 2;
+  jobs_predict(&f);
+  const int64_t weights = H * (DQ + 2 * DK) + DQ * H + 3 * H * I, rest = 2 * 2 * H + H + 2 * 256 * H;
+  expect_i64(jobs_ledger(&f, "4-bit weights", SPP_MOMENT_LOSS), 2 * (9 * 2 * weights / 16));
+  expect_i64(jobs_ledger(&f, "weights", SPP_MOMENT_LOSS), 2 * (rest + 2 * (DQ + 2 * DK)));
+  expect_i64(jobs_ledger(&f, "weights in FP4", SPP_MOMENT_LOSS), 0);
+  expect_i64(jobs_ledger(&f, "MLP: input of down", SPP_MOMENT_LOSS), 2 * T * 9 * I / 16);
+  /* norm inputs and statistics, q, k, v, attention output, log-sum-exp, gate and up; codes of the inputs of
+   * qkv, gate with up, o and down */
+  expect_i64(f.memory.checkpoint_bytes[0],
+             T * (4 * H + 4 * DQ + 4 * DK + 4 * NQ + 8 + 4 * I) + T * 9 * (2 * H + DQ + I) / 16);
+  jobs_close(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(without_recompute_every_layer_keeps_all),
@@ -155,6 +182,7 @@ int main(void) {
       cmocka_unit_test(latent_up_projections_can_be_dropped),
       cmocka_unit_test(op_level_recompute_keeps_every_second_product),
       cmocka_unit_test(fp4_layers_keep_codes_of_their_inputs),
+      cmocka_unit_test(transformer_engine_keeps_fp4_codes_once),
   };
   int failed = cmocka_run_group_tests_name("memory_recompute", tests, NULL, NULL);
   return failed != 0;

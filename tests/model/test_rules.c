@@ -92,6 +92,9 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
     l->fpdt_chunk = 1024; j->packing = false; j->attention = SPP_ATTN_FA2)                                   \
   X("fpdt-method", f->fpdt = true; l->fpdt_chunk = 1024; j->method = SPP_METHOD_LORA, f->fpdt = true;        \
     l->fpdt_chunk = 1024; j->method = SPP_METHOD_FULL; j->mode = SPP_MODE_TRAIN)                             \
+  X("offload-layers", l->recompute = SPP_RECOMPUTE_FULL; l->offload = SPP_OFFLOAD_ACTIVATIONS;               \
+    l->offload_layers = 2, f->sharding = SPP_SHARDING_MEGATRON; l->recompute = SPP_RECOMPUTE_NONE;           \
+    l->offload = SPP_OFFLOAD_ACTIVATIONS; l->offload_layers = 2)                                             \
   X("batch-divides", l->micro_batch = 3, j->global_batch = 24; l->micro_batch = 3)                           \
   X("mode-support", f->modes[SPP_MODE_DPO] = false; j->mode = SPP_MODE_DPO, f->modes[SPP_MODE_DPO] = true;   \
     j->mode = SPP_MODE_DPO)                                                                                  \
