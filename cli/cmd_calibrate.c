@@ -86,7 +86,10 @@ enum spp_status spp_run_calibrate(struct spp_cli *cli, struct spp_diag *diag) {
   a->backend = spp_backends_all(&count)[cli->args.backend == SPP_UNSET ? 0 : cli->args.backend]->name;
   enum spp_status status = spp_backend_find(a->backend, &backend, diag);
   if (status != SPP_OK) return status;
-  if (backend == &spp_backend_mpi && !spp_mpirun_inside())
+  if (backend->device)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--backend", "use self or mpi",
+                        "calibrate measures processors, %s sends between devices", backend->name);
+  if (backend->starts_job && !spp_mpirun_inside())
     return spp_mpirun_start(cli, cli->args.ranks > 0 ? cli->args.ranks : default_ranks(), backend, diag);
   status = measure(cli, backend, profile, diag);
   bool leads = backend->leads();

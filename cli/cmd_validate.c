@@ -147,8 +147,8 @@ static enum spp_status prepare_suite(struct spp_cli *cli, struct prepared *list,
 }
 
 static enum spp_status run_case(struct spp_cli *cli, const struct spp_backend *backend, int job_ranks,
-                                const struct prepared *p, const struct spp_validate_hardware *hardware,
-                                struct spp_diag *diag) {
+                                bool suite, const struct prepared *p,
+                                const struct spp_validate_hardware *hardware, struct spp_diag *diag) {
   struct spp_validated *v = p->report;
   if (job_ranks > 0 && v->ranks > job_ranks) {
     v->skipped = true;
@@ -157,7 +157,13 @@ static enum spp_status run_case(struct spp_cli *cli, const struct spp_backend *b
     return SPP_OK;
   }
   struct spp_validate_case run = p->run;
+  const char *lack = spp_validate_lack(backend, &run);
   run.hardware = hardware;
+  if (lack && suite) {
+    v->skipped = true;
+    spp_diag_set(&v->why, SPP_ERR_ABSENT, NULL, NULL, "%s cannot carry %s", backend->name, lack);
+    return SPP_OK;
+  }
   return spp_validate_run(cli->config_dir, backend, &run, &v->result, diag);
 }
 
@@ -169,7 +175,7 @@ static enum spp_status run_all(struct spp_cli *cli, const struct spp_backend *ba
   spp_progress_begin(&progress, &cli->term, cli->args.quiet > 0 || !backend->leads(), "validating");
   for (int i = 0; i < a->count; i++) {
     spp_progress_step(&progress, i, a->count, a->cases[i].name);
-    if ((status = run_case(cli, backend, job_ranks, &list[i], hardware, diag)) != SPP_OK) break;
+    if ((status = run_case(cli, backend, job_ranks, a->count > 1, &list[i], hardware, diag)) != SPP_OK) break;
     if (a->cases[i].skipped)
       a->skipped++;
     else if (spp_validate_ok(&a->cases[i].result))
@@ -208,7 +214,10 @@ static enum spp_status report(struct spp_cli *cli, struct spp_validate_answer *a
   enum spp_status status = spp_setup_report(cli, &setup, NULL, false, &a->report, diag);
   a->style = spp_setup_style(cli);
   a->processors = sysconf(_SC_NPROCESSORS_ONLN);
-  spp_kernels_describe(spp_kernels_best(), a->kernels, sizeof a->kernels);
+  if (!a->device)
+    spp_kernels_describe(spp_kernels_best(), a->kernels, sizeof a->kernels);
+  else if (status == SPP_OK)
+    status = a->device->describe(0, a->kernels, sizeof a->kernels, diag);
   if (status == SPP_OK) status = write_junit(cli, a, diag);
   if (status == SPP_OK)
     status = spp_answer_give(cli, &(struct spp_answer){a, as_text, as_json, as_csv, NULL}, diag);
@@ -221,6 +230,9 @@ static enum spp_status report(struct spp_cli *cli, struct spp_validate_answer *a
 static enum spp_status load_hardware(struct spp_cli *cli, struct spp_validate_hardware *hardware,
                                      struct spp_validate_answer *a, struct spp_diag *diag) {
   if (!cli->args.cluster) return SPP_OK;
+  if (a->device)
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--cluster", "leave it out",
+                        "a profile is of the processor, the ranks work on %s", a->device->name);
   enum spp_status status =
       spp_cluster_load(cli->config_dir, cli->args.cluster, NULL, &cli->arena, &hardware->cluster, diag);
   if (status != SPP_OK) return status;
@@ -248,6 +260,10 @@ static enum spp_status measure_hardware(struct spp_cli *cli, const struct spp_ba
   struct spp_calibrate_options options = {.quick = true, .timeout_s = 60};
   int64_t most = 1;
   if (hardware->gpu) return SPP_OK;
+  if (a->device) {
+    hardware->absent = "rates of devices are not measured";
+    return SPP_OK;
+  }
   if (!profile) return spp_diag_oom(diag);
   for (int i = 0; i < a->count; i++)
     most = spp_max64(most, a->cases[i].ranks);
@@ -293,6 +309,34 @@ static enum spp_status run_and_report(struct spp_cli *cli, const struct spp_back
   return SPP_OK;
 }
 
+/* What the ranks are to work on, and that it is there. NULL: the processor. */
+static enum spp_status find_device(const struct spp_args *args, const struct spp_backend *backend,
+                                   const struct spp_device **found, struct spp_diag *diag) {
+  int count, asked = args->device == SPP_UNSET ? 0 : args->device;
+  const struct spp_device *const *all = spp_devices_all(&count);
+  *found = asked > 0 ? all[asked - 1] : NULL;
+  for (int i = 0; i < count && backend->device && args->device == SPP_UNSET; i++)
+    if (strcmp(all[i]->name, backend->device) == 0) *found = all[i];
+  if (backend->device && (!*found || strcmp((*found)->name, backend->device) != 0))
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--device", "leave it out",
+                        "%s sends between devices of the kind %s", backend->name, backend->device);
+  struct spp_diag why = {.status = SPP_OK};
+  if (!*found || spp_device_usable(*found, &why)) return SPP_OK;
+  return spp_diag_set(diag, SPP_ERR_ABSENT, (*found)->name,
+                      backend->device ? "use --backend mpi" : "leave --device out",
+                      "no device can be used: %s", why.what);
+}
+
+/* Ranks of the job that mpirun is asked for: the most of any case, but of a suite no more than have a device
+ * of their own where they need one. */
+static int64_t job_size(const struct spp_validate_answer *a, const struct spp_backend *backend,
+                        struct spp_diag *diag) {
+  int64_t ranks = 1;
+  for (int i = 0; i < a->count; i++)
+    ranks = spp_max64(ranks, a->cases[i].ranks);
+  return backend->device && a->count > 1 ? spp_min64(ranks, a->device->count(diag)) : ranks;
+}
+
 static enum spp_status prepare_cases(struct spp_cli *cli, struct prepared *list,
                                      struct spp_validate_answer *a, struct spp_diag *diag) {
   bool one = names_layout(cli);
@@ -320,13 +364,12 @@ enum spp_status spp_run_validate(struct spp_cli *cli, struct spp_diag *diag) {
   if (status == SPP_OK)
     status = spp_framework_load(cli->config_dir, "spplan", &cli->arena, &a->framework, diag);
   if (status == SPP_OK) status = prepare_cases(cli, list, a, diag);
+  if (status == SPP_OK) status = find_device(&cli->args, backend, &a->device, diag);
   if (status == SPP_OK) status = load_hardware(cli, &hardware, a, diag);
   if (status != SPP_OK) return status;
-  if (backend == &spp_backend_mpi && !spp_mpirun_inside()) {
-    int64_t ranks = 1;
-    for (int i = 0; i < a->count; i++)
-      ranks = spp_max64(ranks, a->cases[i].ranks);
-    return spp_mpirun_start(cli, ranks, backend, diag);
-  }
+  for (int i = 0; i < a->count; i++)
+    list[i].run.device = a->device;
+  if (backend->starts_job && !spp_mpirun_inside())
+    return spp_mpirun_start(cli, job_size(a, backend, diag), backend, diag);
   return run_and_report(cli, backend, list, a, &hardware, diag);
 }

@@ -26,8 +26,10 @@ struct word {
     *value = (table)[i].value;                                                                               \
     return (table)[i].name;                                                                                  \
   }
-static const struct word finds[] = {
-    {"max-seq", SPP_FIND_MAX_SEQ}, {"min-gpus", SPP_FIND_MIN_GPUS}, {"max-batch", SPP_FIND_MAX_BATCH}, {"pareto", SPP_FIND_PARETO}};
+static const struct word finds[] = {{"max-seq", SPP_FIND_MAX_SEQ},
+                                    {"min-gpus", SPP_FIND_MIN_GPUS},
+                                    {"max-batch", SPP_FIND_MAX_BATCH},
+                                    {"pareto", SPP_FIND_PARETO}};
 WORDS_IN(find_word, finds)
 static const struct word searches[] = {{"pruned", 0}, {"exhaustive", 1}};
 WORDS_IN(search_word, searches)
@@ -45,6 +47,14 @@ static const char *backend_word(int i, int *value) {
   *value = i;
   return i < count ? all[i]->name : NULL;
 }
+/* The processor, then the rows of kernels/device.h. */
+static const char *device_word(int i, int *value) {
+  int count;
+  const struct spp_device *const *all = spp_devices_all(&count);
+  *value = i;
+  if (i == 0) return "cpu";
+  return i <= count ? all[i - 1]->name : NULL;
+}
 static const char *suite_word(int i, int *value) {
   *value = i;
   return spp_suite_name((enum spp_suite)i);
@@ -57,7 +67,8 @@ static const char *format_word(int i, int *value) {
 
 /* Which commands take which block of options. */
 #define SEARCHING (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_SWEEP | SPP_CMD_TUI | SPP_CMD_REPORT)
-#define ONE_JOB   (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_IMPORT | SPP_CMD_EXPORT | SPP_CMD_DIFF) /* one layout of it */
+#define ONE_JOB                                                                                              \
+  (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_IMPORT | SPP_CMD_EXPORT | SPP_CMD_DIFF) /* one layout of it */
 #define LAID_OUT  (SEARCHING | ONE_JOB)
 #define RUNNABLE  (LAID_OUT | SPP_CMD_VALIDATE) /* what the engine can be told, too */
 #define MODELLED  (LAID_OUT | SPP_CMD_DEGREES)
@@ -93,10 +104,11 @@ const struct spp_option spp_options[] = {
     SPP_SETTINGS_JOB(SETTING),
     {"from", 0, TEXT, .arg = "FILE", AT(from), .commands = MODELLED & ~(SPP_CMD_IMPORT | SPP_CMD_DIFF),
      .group = SPP_GROUP_OPT_JOB, .no_default = true, .source = SPP_VALUES_FILE,
-     .help = "the job of a saved answer (plan --json, predict --json) or of a framework's command or configuration; options beside it override it"},
-    {"rank", 0, SPP_COUNT(1, 1000), .arg = "K", AT(rank), .commands = SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_EXPORT,
-     .group = SPP_GROUP_OPT_JOB, .no_default = true,
-     .help = "with --from: the layout of its plan number K (default: 1, the best)"},
+     .help = "the job of a saved answer (plan --json, predict --json) or of a framework's command or "
+             "configuration; options beside it override it"},
+    {"rank", 0, SPP_COUNT(1, 1000), .arg = "K", AT(rank),
+     .commands = SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_EXPORT, .group = SPP_GROUP_OPT_JOB,
+     .no_default = true, .help = "with --from: the layout of its plan number K (default: 1, the best)"},
     {"gpu", 0, TEXT, .arg = "NAME", AT(gpu), HARDWARE, .source = SPP_VALUES_GPU, .key = "gpu",
      .help = "GPU type (default: the one in this machine, else h100-80gb); plan: several, joined by commas"},
     {"gpus-per-node", 0, SPP_COUNT(1, 1024), .arg = "N", AT(gpus_per_node), HARDWARE, .key = "gpus_per_node",
@@ -143,7 +155,8 @@ const struct spp_option spp_options[] = {
      .group = SPP_GROUP_OPT_QUESTION, .key = "objective", .help = "what is best (default: throughput)"},
     {"find", 0, SPP_CHOICE(find_word), .arg = "WHAT", AT(find), QUESTION, .commands = SPP_CMD_PLAN,
      .key = "find",
-     .help = "answer another question: the longest sequence, the fewest GPUs, the largest batch, or every trade of step time, memory, GPUs (up to --gpus) and cost"},
+     .help = "answer another question: the longest sequence, the fewest GPUs, the largest batch, or every "
+             "trade of step time, memory, GPUs (up to --gpus) and cost"},
     {"min-fit", 0, SPP_REAL(0, 0.999), .arg = "P", AT(min_fit), .commands = SEARCHING,
      .group = SPP_GROUP_OPT_QUESTION, .key = "min_fit_probability",
      .help = "plans less likely than this to fit rank behind the others (default: 0.8; 0 = rank all alike)"},
@@ -164,8 +177,8 @@ const struct spp_option spp_options[] = {
      .help = "the ledger behind the answer, tensor by tensor, op by op; or what one thing more would change"},
     {"assert", 0, LIST, .arg = "EXPR", AT(asserts), QUESTION, .commands = MODELLED & ~PAGES,
      .help = "exit 5 unless true of the JSON: 'memory.peak_bytes<70GiB', 'time.step_s<=2'"},
-    {"to", 0, SPP_CHOICE(format_word), .arg = "FORMAT", AT(to), QUESTION, .commands = SPP_CMD_EXPORT, .key = "to",
-     .help = "whose command and configuration to write ('spplan list exporters')"},
+    {"to", 0, SPP_CHOICE(format_word), .arg = "FORMAT", AT(to), QUESTION, .commands = SPP_CMD_EXPORT,
+     .key = "to", .help = "whose command and configuration to write ('spplan list exporters')"},
     {"corpus", 0, LIST, .arg = "FILE", AT(corpus), QUESTION, .commands = SPP_CMD_ACCURACY,
      .source = SPP_VALUES_FILE, .key = "corpus",
      .help = "measured runs, one JSON object a line (default: those shipped)"},
@@ -176,16 +189,21 @@ const struct spp_option spp_options[] = {
     {"worst", 0, SPP_COUNT(1, 1000), .arg = "N", AT(worst), QUESTION, .commands = SPP_CMD_ACCURACY,
      .key = "worst", .help = "list the N runs predicted worst"},
     {"backend", 0, SPP_CHOICE(backend_word), .arg = "NAME", AT(backend), QUESTION, .commands = RANKED,
-     .key = "backend", .help = "how ranks reach each other (default: self; mpi starts its own ranks)"},
+     .key = "backend",
+     .help = "how ranks reach each other (default: self; mpi and nccl start their own ranks)"},
+    {"device", 0, SPP_CHOICE(device_word), .arg = "NAME", AT(device), QUESTION, .commands = SPP_CMD_VALIDATE,
+     .key = "device", .help = "what ranks work on (default: cpu; with --backend nccl: cuda)"},
     {"ranks", 'r', SPP_COUNT(1, SPP_EXEC_MAX_RANKS), .arg = "N", AT(ranks), QUESTION, .commands = RANKED,
      .key = "ranks",
      .help = "ranks (default: the product of the degrees; calibrate: one a processor, at least 2)"},
     {"suite", 0, SPP_CHOICE(suite_word), .arg = "NAME", AT(suite), QUESTION, .commands = SPP_CMD_VALIDATE,
      .key = "suite", .help = "which table of cases (default: quick, unless a layout is named)"},
     {"scale", 0, TEXT, .arg = "LIST", AT(scale), QUESTION, .commands = SPP_CMD_VALIDATE, .key = "scale",
-     .help = "sizes in place of the model's: layers=2,hidden=64,heads=8,kv-heads=2,head-dim=16,ffn=96,vocab=128"},
+     .help =
+         "sizes in place of the model's: layers=2,hidden=64,heads=8,kv-heads=2,head-dim=16,ffn=96,vocab=128"},
     {"steps", 0, SPP_COUNT(1, SPP_VALIDATE_MAX_STEPS), .arg = "N", AT(steps), QUESTION,
-     .commands = SPP_CMD_VALIDATE, .key = "steps", .help = "optimizer steps of each case (default: 5; short ones of the suite time: 14)"},
+     .commands = SPP_CMD_VALIDATE, .key = "steps",
+     .help = "optimizer steps of each case (default: 5; short ones of the suite time: 14)"},
     {"max-spread", 0, SPP_REAL(0, 1e6), .arg = "SHARE", AT(max_spread), QUESTION,
      .commands = SPP_CMD_CALIBRATE, .key = "max_spread",
      .help = "conclude only when times of one call differ by less (default: 0.15; 0: always)"},
@@ -198,7 +216,9 @@ const struct spp_option spp_options[] = {
     {"svg", 0, SPP_FLAG(1), AT(svg), OUTPUT, .no_default = true,
      .commands = SPP_CMD_ACCURACY | SPP_CMD_COMPARE | SPP_CMD_SWEEP, .help = "a picture"},
     {"output", 'o', TEXT, .arg = "FILE", AT(output), OUTPUT, .no_default = true, .commands = SPP_CMD_ALL,
-     .source = SPP_VALUES_FILE, .help = "write the answer there, whole or not at all (- = standard output); export: a folder for several files"},
+     .source = SPP_VALUES_FILE,
+     .help = "write the answer there, whole or not at all (- = standard output); export: a folder for "
+             "several files"},
     {"trace", 0, TEXT, .arg = "FILE", AT(trace), OUTPUT, .no_default = true,
      .commands = SPP_CMD_PLAN | SPP_CMD_PREDICT | SPP_CMD_IMPORT, .source = SPP_VALUES_FILE,
      .help = "also write one step as a Chrome/Perfetto trace"},

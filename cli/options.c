@@ -29,7 +29,7 @@ void spp_args_clear(struct spp_args *args) {
   args->gpus_per_node = args->rank = SPP_UNSET;
   args->dataset_tokens = args->dataset_samples = args->top = args->threads = SPP_UNSET;
   args->find = args->explain = SPP_UNSET;
-  args->backend = args->suite = args->to = SPP_UNSET;
+  args->backend = args->device = args->suite = args->to = SPP_UNSET;
   args->ranks = args->steps = SPP_UNSET;
   args->max_spread = SPP_UNSET;
   args->objective = SPP_OBJECTIVE_THROUGHPUT;

@@ -84,7 +84,8 @@ struct spp_args {
   struct spp_job_spec spec;   /* names are resolved into it later (cli/setup.c) */
   struct spp_request request; /* the layout fields that were fixed */
 
-  const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output, *trace, *from, *tui_script;
+  const char *model, *gpu, *cluster, *framework, *config_dir, *doc_lengths, *output, *trace, *from,
+      *tui_script;
   struct spp_reals prices; /* USD per GPU-hour: one, or one for each type of --gpu */
   int64_t gpus_per_node;
   int64_t rank; /* which plan of --from */
@@ -101,7 +102,7 @@ struct spp_args {
   int core;
   int64_t worst;
   const char *junit; /* validate */
-  int backend, suite;
+  int backend, device, suite;
   const char *scale;
   int to; /* export: index of a format */
   int64_t ranks, steps;

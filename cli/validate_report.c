@@ -286,6 +286,7 @@ void spp_json_validate(const struct spp_validate_answer *a, struct spp_str *out)
   spp_jo_obj(&jo, "machine");
   spp_jo_i64(&jo, "processors", a->processors);
   spp_jo_str(&jo, "kernels", a->kernels);
+  spp_jo_str(&jo, "device", a->device ? a->device->name : "cpu");
   spp_jo_end(&jo);
   spp_jo_str(&jo, "left_out", a->left_out);
   spp_jo_arr(&jo, "cases");

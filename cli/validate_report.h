@@ -12,7 +12,7 @@ struct spp_validated {
   struct spp_layout layout;
   int64_t ranks, seq_tokens;
   bool contiguous; /* order of a ring or all-gather */
-  bool skipped; /* then only why counts */
+  bool skipped;    /* then only why counts */
   struct spp_diag why;
   struct spp_validate_result result;
 };
@@ -21,12 +21,13 @@ struct spp_validate_answer {
   struct spp_report report;
   struct spp_text_style style;
   const char *backend;
-  char kernels[256];
+  const struct spp_device *device; /* NULL: the processor */
+  char kernels[256];               /* what its kernels run on */
   int64_t processors;
   const struct spp_framework *framework;
   int count, passed, failed, skipped;
   const char *left_out; /* parts of the named model that do not run; NULL: none */
-  const char *profile; /* where the rates come from: a file, or "measured before the cases" */
+  const char *profile;  /* where the rates come from: a file, or "measured before the cases" */
   struct spp_validated *cases;
 };
 

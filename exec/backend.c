@@ -8,15 +8,13 @@ const struct spp_backend spp_backend_mpi = {
     .name = "mpi", .description = "one process a rank, over MPI", .absent = "no MPI when this was built"};
 #endif
 #if !defined(SPP_HAVE_NCCL)
-static const struct spp_backend backend_nccl = {
-    .name = "nccl", .description = "one GPU a rank, over NCCL", .absent = "no NCCL when this was built"};
+const struct spp_backend spp_backend_nccl = {
+    .name = "nccl",
+    .description = "one process and one GPU a rank, over NCCL and MPI",
+    .absent = "no NCCL, no MPI or no CUDA compiler when this was built"};
 #endif
 
-static const struct spp_backend *const backends[] = {&spp_backend_self, &spp_backend_mpi,
-#if !defined(SPP_HAVE_NCCL)
-                                                     &backend_nccl
-#endif
-};
+static const struct spp_backend *const backends[] = {&spp_backend_self, &spp_backend_mpi, &spp_backend_nccl};
 enum { BACKEND_COUNT = sizeof backends / sizeof backends[0] };
 
 const struct spp_backend *const *spp_backends_all(int *count) {

@@ -38,6 +38,12 @@ struct spp_endpoint_ops {
   void (*abort)(struct spp_endpoint *end, const struct spp_diag *why);
   /* Seconds of a clock that never goes back. */
   double (*clock)(void);
+  /* Has another rank given up? Its failure, or SPP_OK. */
+  enum spp_status (*check)(struct spp_endpoint *end, struct spp_diag *diag);
+  /* An endpoint over this one that sends from device to device: memory of `memory`, where `end` is for the
+   * program's own. NULL: there is none, and exec/staged.h carries what a device has. All ranks call it. */
+  enum spp_status (*link)(struct spp_endpoint *end, struct spp_runner memory, struct spp_endpoint **linked,
+                          struct spp_diag *diag);
   /* Of an endpoint over another one alone. */
   void (*close)(struct spp_endpoint *end);
 };
@@ -70,6 +76,9 @@ struct spp_backend {
   bool (*leads)(void);
   /* What the library behind it calls itself; NULL: there is none. */
   void (*library)(char *words, size_t size);
+  bool starts_job;    /* its ranks are processes of an MPI job */
+  const char *device; /* that its ranks must work on; NULL: any */
+  bool in_order; /* messages of two ranks between devices are matched in their order, whatever their tags */
   /* Ends the library; after a failure the whole job. Must be the last call. */
   void (*stop)(enum spp_status status);
 };
@@ -82,6 +91,7 @@ enum spp_status spp_backend_find(const char *name, const struct spp_backend **ba
 
 extern const struct spp_backend spp_backend_self;
 extern const struct spp_backend spp_backend_mpi;
+extern const struct spp_backend spp_backend_nccl;
 
 /* Seconds of CLOCK_MONOTONIC: the clock of all backends here. */
 double spp_monotonic_s(void);

@@ -154,11 +154,17 @@ static void mpi_abort(struct spp_endpoint *end, const struct spp_diag *why) {
   if (!w->failed) tell_all(w, why);
 }
 
+static enum spp_status mpi_check(struct spp_endpoint *end, struct spp_diag *diag) {
+  struct mpi_world *w = end->world;
+  return others_failed(w) ? failure(w, diag) : SPP_OK;
+}
+
 static const struct spp_endpoint_ops ops = {.isend = mpi_isend,
                                             .irecv = mpi_irecv,
                                             .wait = mpi_wait,
                                             .barrier = mpi_barrier,
                                             .abort = mpi_abort,
+                                            .check = mpi_check,
                                             .clock = spp_monotonic_s};
 
 static enum spp_status mpi_start(int *job_ranks, struct spp_diag *diag) {
@@ -272,4 +278,5 @@ const struct spp_backend spp_backend_mpi = {.name = "mpi",
                                             .run = mpi_run,
                                             .leads = mpi_leads,
                                             .library = mpi_library,
+                                            .starts_job = true,
                                             .stop = mpi_stop};

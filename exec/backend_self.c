@@ -231,11 +231,20 @@ static void self_abort(struct spp_endpoint *end, const struct spp_diag *why) {
   pthread_mutex_unlock(&w->lock);
 }
 
+static enum spp_status self_check(struct spp_endpoint *end, struct spp_diag *diag) {
+  struct self_world *w = end->world;
+  pthread_mutex_lock(&w->lock);
+  enum spp_status status = w->failed ? failure(w, diag) : SPP_OK;
+  pthread_mutex_unlock(&w->lock);
+  return status;
+}
+
 static const struct spp_endpoint_ops ops = {.isend = self_isend,
                                             .irecv = self_irecv,
                                             .wait = self_wait,
                                             .barrier = self_barrier,
                                             .abort = self_abort,
+                                            .check = self_check,
                                             .clock = spp_monotonic_s};
 
 static void *thread_main(void *argument) {

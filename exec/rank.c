@@ -19,7 +19,8 @@ static enum spp_status open_device(struct spp_rank *rank, const struct spp_devic
   SPP_TRY(device->open(rank->end->node_rank % device->count(diag), &runner.queue, diag));
   work_on(rank, runner);
   rank->heap.memory = runner;
-  return spp_staged_open(rank->end, runner, &rank->tensors, diag);
+  return (rank->end->ops->link ? rank->end->ops->link : spp_staged_open)(rank->end, runner, &rank->tensors,
+                                                                         diag);
 }
 
 enum spp_status spp_rank_open(struct spp_rank *rank, struct spp_endpoint *end,

@@ -79,6 +79,11 @@ static enum spp_status staged_barrier(struct spp_endpoint *end, struct spp_diag 
   return carrier->ops->barrier(carrier, diag);
 }
 
+static enum spp_status staged_check(struct spp_endpoint *end, struct spp_diag *diag) {
+  struct spp_endpoint *carrier = of(end)->carrier;
+  return carrier->ops->check(carrier, diag);
+}
+
 static void staged_abort(struct spp_endpoint *end, const struct spp_diag *why) {
   struct spp_endpoint *carrier = of(end)->carrier;
   carrier->ops->abort(carrier, why);
@@ -97,6 +102,7 @@ static const struct spp_endpoint_ops ops = {.isend = staged_isend,
                                             .wait = staged_wait,
                                             .barrier = staged_barrier,
                                             .abort = staged_abort,
+                                            .check = staged_check,
                                             .clock = spp_monotonic_s,
                                             .close = staged_close};
 

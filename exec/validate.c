@@ -412,6 +412,11 @@ static enum spp_status run_case(const char *config_dir, const struct spp_backend
   return SPP_OK;
 }
 
+/* Chunks of an interleaved pipeline cross on their way between two stages. */
+const char *spp_validate_lack(const struct spp_backend *backend, const struct spp_validate_case *c) {
+  return c->device && backend->in_order && c->setting.layout.vpp > 1 ? "interleaved pipelines" : NULL;
+}
+
 enum spp_status spp_validate_run(const char *config_dir, const struct spp_backend *backend,
                                  const struct spp_validate_case *c, struct spp_validate_result *result,
                                  struct spp_diag *diag) {
@@ -420,6 +425,10 @@ enum spp_status spp_validate_run(const char *config_dir, const struct spp_backen
   if (c->steps < 1 || c->steps > SPP_VALIDATE_MAX_STEPS)
     return spp_diag_set(diag, SPP_ERR_USAGE, "--steps", NULL, "1 to %d steps are possible",
                         SPP_VALIDATE_MAX_STEPS);
+  const char *lack = spp_validate_lack(backend, c);
+  if (lack)
+    return spp_diag_set(diag, SPP_ERR_ABSENT, backend->name, "use --backend mpi or self",
+                        "it cannot carry %s", lack);
   spp_arena_init(&arena);
   struct run run = {.steps = c->steps, .reference = &reference, .compares = true, .device = c->device};
   struct spp_exec_plan *plan = spp_arena_alloc(&arena, sizeof *plan);

@@ -79,6 +79,9 @@ struct spp_validate_result {
   } time;
 };
 
+/* What of the case the backend cannot carry, in words; NULL: nothing. spp_validate_run refuses it. */
+const char *spp_validate_lack(const struct spp_backend *backend, const struct spp_validate_case *c);
+
 /* Runs the case on `backend`. Under a backend of several processes every process calls this and all get a
  * status, but only the leading one a result. The result is complete whether or not the checks in it are ok.
  */

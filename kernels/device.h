@@ -135,6 +135,8 @@ struct spp_device {
                     const void *from, int64_t from_stride);
   void (*clear)(struct spp_queue *q, void *memory, int64_t bytes); /* to zeros */
 
+  /* Is all work done? Does not wait; a fault is told by wait(). */
+  bool (*is_done)(struct spp_queue *q);
   /* Until all work is done. SPP_OK, or the first fault since open(). */
   enum spp_status (*wait)(struct spp_queue *q, struct spp_diag *diag);
   /* Seconds of the device between two marks (0 or 1) in the queue; after wait(). */

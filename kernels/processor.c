@@ -237,6 +237,10 @@ static void clear(struct spp_queue *q, void *memory, int64_t bytes) {
   (void)q;
   if (bytes > 0) memset(memory, 0, (size_t)bytes);
 }
+static bool is_done(struct spp_queue *q) {
+  (void)q;
+  return true;
+}
 static enum spp_status wait(struct spp_queue *q, struct spp_diag *diag) {
   (void)q, (void)diag;
   return SPP_OK;
@@ -297,5 +301,6 @@ const struct spp_device spp_device_processor = {.name = "processor",
                                                 .copy = move,
                                                 .copy_rows = copy_rows,
                                                 .clear = clear,
+                                                .is_done = is_done,
                                                 .wait = wait,
                                                 .ops = &ops};

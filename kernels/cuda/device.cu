@@ -128,6 +128,16 @@ static void clear(struct spp_queue *q, void *memory, int64_t bytes) {
   if (bytes > 0 && spp_queue_ready(q)) SPP_CUDA_OK(q, cudaMemsetAsync(memory, 0, (size_t)bytes, q->stream));
 }
 
+static bool is_done(struct spp_queue *q) {
+  cudaError_t error = cudaStreamQuery(q->stream);
+  if (error == cudaErrorNotReady) {
+    cudaGetLastError(); /* no fault */
+    return false;
+  }
+  SPP_CUDA_OK(q, error);
+  return true;
+}
+
 static enum spp_status wait(struct spp_queue *q, struct spp_diag *diag) {
   SPP_CUDA_OK(q, cudaStreamSynchronize(q->stream));
   return spp_queue_status(q, diag);
@@ -144,14 +154,14 @@ static double between_s(struct spp_queue *q) {
 
 extern "C" {
 const struct spp_device spp_device_cuda = {
-    "cuda",       "NVIDIA GPUs from the A100 on: in no command yet, checked by emulation alone",
-    NULL,         count,
-    describe,     open,
-    close,        handle,
-    allocate,     release,
-    upload,       download,
-    copy,         copy_rows,
-    clear,        wait,
-    mark,         between_s,
-    &spp_cuda_ops};
+    "cuda",    "NVIDIA GPUs from the A100 on: checked by emulation alone",
+    NULL,      count,
+    describe,  open,
+    close,     handle,
+    allocate,  release,
+    upload,    download,
+    copy,      copy_rows,
+    clear,     is_done,
+    wait,      mark,
+    between_s, &spp_cuda_ops};
 }

@@ -25,6 +25,7 @@ struct simt_event {
 namespace {
 
 enum {
+  DEVICES = 8,
   GUARD_BYTES = 256,
   GUARD = 0xa7,
   MOST_SHARED_BYTES = 166912, /* of compute capability 8.0 */
@@ -32,7 +33,7 @@ enum {
 };
 const size_t DEVICE_BYTES = (size_t)1 << 36;
 
-/* Threads have a queue each, and there is one device: it does one thing at a time. */
+/* Threads have a queue each; all devices are one, which does one thing at a time. */
 std::mutex device;
 typedef std::lock_guard<std::mutex> alone;
 
@@ -116,11 +117,11 @@ cudaError_t cudaGetLastError() {
   return error;
 }
 cudaError_t cudaGetDeviceCount(int *count) {
-  *count = 1;
+  *count = DEVICES;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : failed(cudaErrorInvalidDevice);
+  return device >= 0 && device < DEVICES ? cudaSuccess : failed(cudaErrorInvalidDevice);
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int) {
   strcpy(prop->name, "SIMT emulator");
@@ -151,6 +152,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     work();
   stream->work.clear();
   return cudaSuccess;
+}
+/* The device gets on whenever it is asked how far it is. */
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return cudaStreamSynchronize(stream);
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
