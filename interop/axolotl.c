@@ -1,4 +1,6 @@
 /* axolotl: `axolotl train FILE.yaml`. */
+#include <string.h>
+
 #include "interop/reading.h"
 
 /* axolotl 0.19.0 src/axolotl/utils/schemas, integrations/.../args.py: names of fields */
@@ -137,7 +139,9 @@ static const char *const known_axolotl[] = {
     "vllm_importance_sampling_correction vllm_importance_sampling_mode vllm_lora_sync vllm_mode",
     "vllm_server_host vllm_server_port vllm_server_timeout vllm_sync_interval wandb.* wandb_entity",
     "wandb_log_model wandb_mode wandb_name wandb_project wandb_run_id wandb_watch weight_dtype",
-    "worker_extension_cls world_size xformers_attention",
+    "worker_extension_cls world_size xformers_attention fp8_enable_fsdp_float8_all_gather launcher",
+    "ebft.* diffusion.* llmcompressor.* flex_attn_compile_kwargs.* model_quantization_config_kwargs.*",
+    "mora.* hatchery.* kernels.* gptq_disable_exllama eta_min adam_eps device_map device_map.* torch_dtype",
     "model_type fsdp_config.fsdp_limit_all_gathers fsdp_config.limit_all_gathers "
     "fsdp_config.fsdp_backward_prefetch "
     "fsdp_config.fsdp_forward_prefetch",
@@ -173,14 +177,22 @@ static const struct spp_format_row rows[] = {
     {"attention=fa3", "--attn_implementation flash_attention_3"},
     {"optimizer=adamw-8bit", "--optimizer adamw_bnb_8bit"},
     {"optimizer=adamw-8bit", "--optimizer adamw_torch_8bit"},
+    {"optimizer=adamw-8bit", "--optimizer adamw_8bit"},
     {"optimizer=adamw-8bit", "--optimizer paged_adamw_8bit"},
+    {"optimizer=adamw", "--optimizer adamw_hf"},
+    {"optimizer=adamw", "--optimizer adamw_apex_fused"},
+    {"attention=fa3", "--attn_implementation kernels-community/vllm-flash-attn3"},
+    {"attention=fa2", "--attn_implementation kernels-community/flash-attn2"},
     {"optimizer=adamw", "--optimizer adamw_torch"},
     {"optimizer=adamw", "--optimizer adamw_torch_fused"},
     {"optimizer=adafactor", "--optimizer adafactor"},
     {"optimizer=sgd", "--optimizer sgd"},
     {"optimizer=muon", "--optimizer muon"},
     {"loss=fused", "--cut_cross_entropy true"},
-    {"loss=fused", "--plugins axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"},
+    {"optimizer=adamw", "--optimizer paged_adamw_32bit"},
+    {"mode=dpo", "--rl ipo"},
+    {"mode=dpo&reference=0", "--rl orpo"},
+    {"mode=dpo&reference=0", "--rl simpo"},
 };
 static const struct spp_format_rows own = SPP_ROWS(rows);
 
@@ -196,6 +208,10 @@ static const struct spp_format_note notes[] = {
 
 /* Under DeepSpeed axolotl runs the Hugging Face Trainer in its engine, whose framework file knows no ring. */
 static void settle(struct spp_reading *r) {
+  /* integrations/cut_cross_entropy/args.py: once its plugin is there the kernel is used unless told not to */
+  const char *plugins = spp_reading_flag(r, "plugins"), *cut = spp_reading_flag(r, "cut_cross_entropy");
+  if (plugins && strstr(plugins, "CutCrossEntropyPlugin") && !spp_value_is_false(cut))
+    spp_reading_bind(r, "loss", "fused", spp_entries_find(&r->entries, SPP_ENTRY_FLAG, "plugins"));
   const char *deepspeed = spp_reading_flag(r, "deepspeed");
   const struct spp_binding *sp = spp_reading_find(r, "sp");
   if (!deepspeed || spp_value_is_false(deepspeed)) return;

@@ -37,5 +37,6 @@ const struct spp_format spp_format_deepspeed = {
     .known = {known, spp_known_trainer, spp_known_deepspeed},
     .settle = settle,
     .syntax = SPP_SYNTAX_COMMAND,
+    .negates = true,
     .file_name = "ds_config.json",
 };

@@ -98,6 +98,7 @@ static const struct spp_format_row trainer[] = {
     {"optimizer=adamw", "--optim adamw_hf"},
     {"optimizer=adamw-8bit", "--optim adamw_8bit"},
     {"optimizer=adamw-8bit", "--optim adamw_bnb_8bit"},
+    {"optimizer=adamw-8bit", "--optim paged_adamw_8bit"},
     {"optimizer=adafactor", "--optim adafactor"},
     {"optimizer=sgd", "--optim sgd"},
     {"loss=fused", "--use_liger_kernel true"},
@@ -105,8 +106,11 @@ static const struct spp_format_row trainer[] = {
 const struct spp_format_rows spp_rows_trainer = SPP_ROWS(trainer);
 
 /* torch torch/distributed/run.py; accelerate 1.15.0 accelerate/commands/launch.py; deepspeed 0.19.8
- * deepspeed/launcher/runner.py; NPROC_PER_NODE and NNODES as ms-swift and LLaMA-Factory read them. */
+ * deepspeed/launcher/runner.py; NPROC_PER_NODE and NNODES as ms-swift and LLaMA-Factory read
+ * them; srun(1). */
 static const struct spp_format_row launchers[] = {
+    {"", "SLURM_NNODES={nodes} SLURM_NTASKS_PER_NODE={nproc} SLURM_GPUS_PER_NODE={nproc}"},
+    {"", "--nodes {nodes} --ntasks_per_node {nproc} --gpus_per_node {nproc}"}, /* srun */
     {"", "NPROC_PER_NODE={nproc} NNODES={nodes}"},
     {"", "--nproc_per_node {nproc} --nnodes {nodes}"},
     {"", "--num_processes {gpus} --num_machines {nodes}"},

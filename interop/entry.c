@@ -127,7 +127,7 @@ static enum spp_status add_flag(struct spp_entries *entries, const struct spp_wo
   int values = 0;
   spp_str_init(&value);
   while (*at < count && !is_flag(words[*at].text) &&
-         !(before_script && (values == 1 || is_script(words[*at].text)))) {
+         !(before_script && (values == 1 || is_script(words[*at].text) || is_launcher(words[*at].text)))) {
     if (values++) spp_str_addc(&value, ' ');
     spp_str_add(&value, words[(*at)++].text);
   }
@@ -136,6 +136,15 @@ static enum spp_status add_flag(struct spp_entries *entries, const struct spp_wo
                                           values ? spp_str_text(&value) : NULL, flag.line, diag);
   spp_str_free(&value);
   return status;
+}
+
+/* "ray job submit ... -- python3": what stood before is of a program that only starts the one that follows.
+ */
+static void drop_starter(struct spp_entries *entries) {
+  int kept = 0;
+  for (int i = 0; i < entries->count; i++)
+    if (entries->list[i].kind == SPP_ENTRY_ENV) entries->list[kept++] = entries->list[i];
+  entries->count = kept;
 }
 
 enum spp_status spp_entries_command(struct spp_entries *entries, const struct spp_word *words, int count,
@@ -148,8 +157,10 @@ enum spp_status spp_entries_command(struct spp_entries *entries, const struct sp
   while (at < count && status == SPP_OK) {
     const char *word = words[at].text;
     const int before = entries->count;
-    if (is_flag(word) && (strcmp(word, "-m") == 0 || strcmp(word, "--module") == 0) && launching &&
-        at + 1 < count) {
+    if (strcmp(word, "--") == 0) {
+      if (++at < count && !is_flag(words[at].text)) drop_starter(entries);
+    } else if (is_flag(word) && (strcmp(word, "-m") == 0 || strcmp(word, "--module") == 0) && launching &&
+               at + 1 < count) {
       status = spp_entries_add(entries, SPP_ENTRY_WORD, words[at + 1].text, NULL, words[at + 1].line, diag);
       launching = false, at += 2;
     } else if (is_flag(word)) {

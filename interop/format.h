@@ -47,6 +47,7 @@ struct spp_format {
       *known[SPP_MAX_FORMAT_ROWS]; /* lines of names, apart by blanks, that change no prediction */
   void (*settle)(struct spp_reading *reading); /* what the framework works out itself; NULL: nothing */
   enum spp_syntax syntax;
+  bool negates;                   /* --no_x says x is false (transformers hf_argparser.py HfArgumentParser) */
   const char *file_name;          /* of the configuration it writes; NULL: the command says all */
   const char *file_flag;          /* that names it; NULL: it stands as a word */
   const char *unless, *otherwise; /* words added to a command that has no flag `unless`; NULL: none */
@@ -76,6 +77,7 @@ extern const struct spp_format_rows spp_rows_deepspeed;
 /* Launchers: torchrun, accelerate launch, deepspeed. */
 extern const char *const spp_known_launchers[];
 extern const struct spp_format_rows spp_rows_launchers;
+extern const char *const spp_known_verl[];
 /* Megatron's own arguments, which Megatron-SWIFT takes with '_'. */
 extern const char *const spp_known_megatron[];
 extern const struct spp_format_rows spp_rows_megatron;

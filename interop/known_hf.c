@@ -38,8 +38,8 @@ const char *const spp_known_trainer[] = {
     NULL,
 };
 
-/* torch 2.15.0 torch/distributed/run.py; accelerate 1.15.0 accelerate/commands/launch.py; deepspeed 0.19.8
- * deepspeed/launcher/runner.py */
+/* srun(1) of Slurm; torch 2.15.0 torch/distributed/run.py; accelerate 1.15.0 accelerate/commands/launch.py;
+ * deepspeed 0.19.8 deepspeed/launcher/runner.py */
 const char *const spp_known_launchers[] = {
     "autotuning aws_access_key_id aws_secret_access_key bind_core_list bind_cores_to_rank config_file",
     "cpu debug deepspeed_config_file deepspeed_exclusion_filter deepspeed_hostfile",
@@ -79,6 +79,10 @@ const char *const spp_known_launchers[] = {
     "rdzv_endpoint rdzv_id redirects restart_tpuvm_pod_server role run_path same_network save_pid",
     "signals_to_handle ssh_port standalone start_method t tee tpu tpu_cluster tpu_use_sudo",
     "training_script training_script_args use_deepspeed use_fsdp use_megatron_lm",
+    "N n c G p J A t nodes ntasks ntasks_per_node gpus_per_node gpus_per_task gpus gres cpus_per_task",
+    "mem mem_per_cpu exclusive partition job_name account time nodelist exclude_nodes jobid export output",
+    "error label unbuffered kill_on_bad_exit wait container_image container_mounts container_workdir",
+    "container_name cpu_bind gpu_bind mpi no_container_mount_home overlap open_mode distribution chdir",
     "use_parallelism_config venv_script vm zero3_init_flag zero3_save_16bit_model zero_stage",
     NULL,
 };

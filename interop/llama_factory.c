@@ -45,6 +45,10 @@ static const char *const known_llamafactory[] = {
     "use_adam_mini use_apollo use_asft_loss use_audio_in_video use_badam use_dft_loss use_dora",
     "use_eaft_loss use_fast_tokenizer use_galore use_hyper_parallel use_kt use_kv_cache use_llama_pro",
     "use_mca use_muon use_reentrant_gc use_rslora use_swanlab use_unsloth use_unsloth_gc",
+    "model_class sample_backend train_dataset eval_dataset batching_strategy batching_workers init_config.*",
+    "kernel_config.* quant_config.* optim_config.* lr_scheduler_config.* dist_config.* peft_config.*",
+    "full_determinism save_epochs save_ckpt_as_hf max_new_tokens fp8 fp8_backend",
+    "fp8_enable_fsdp_float8_all_gather prerelease",
     "use_v1_kernels val_size video_fps video_max_pixels video_maxlen video_min_pixels vllm_config",
     "vllm_enforce_eager vllm_gpu_util vllm_max_lora_rank vllm_maxlen",
     NULL,
@@ -77,16 +81,21 @@ static const struct spp_format_row rows[] = {
     {"method=qlora&quant=int8", "--peft_config.name lora --quant_config.quantization_bit 8"},
     {"recompute=full", "--enable_activation_checkpointing true"},
     {"recompute=none", "--enable_activation_checkpointing false"},
+    {"packing=0", "--batching_strategy normal"},
+    {"packing=0", "--batching_strategy dynamic_batching"},
     {"packing=1", "--batching_strategy padding_free"},
     {"packing=1", "--batching_strategy dynamic_padding_free"},
     {"loss=fused", "--kernel_config.name liger_kernel"},
     {"zero=0", "--deepspeed examples/deepspeed/ds_z0_config.json"},
     {"attention=sdpa", "--flash_attn auto"},
+    {"attention=fa2", "--flash_attn flash_attention2"},
     {"recompute=full", "--disable_gradient_checkpointing false"},
     {"dtype=bf16", "--pure_bf16 true"},
     {"packing=1", "--packing true"},
     {"packing=1", "--neat_packing true"},
     {"train_vision=1", "--freeze_vision_tower false"},
+    {"train_vision=0", "--freeze_vision_tower true"},
+    {"zero=3", "--deepspeed examples/deepspeed/ds_z3_fp8_config.json"},
 };
 static const struct spp_format_rows own = SPP_ROWS(rows);
 
@@ -94,7 +103,10 @@ static const struct spp_format_note notes[] = {
     {"use_badam use_apollo use_adam_mini use_muon mixture_of_depths freeze_trainable_layers use_dora "
      "use_llama_pro",
      "this way of training is not in the model"},
-    {"use_hyper_parallel hyper_parallel_args use_megatron_bridge",
+    {"use_hyper_parallel hyper_parallel_args use_megatron_bridge use_mca tensor_model_parallel_size "
+     "pipeline_model_parallel_size expert_model_parallel_size sequence_parallel use_distributed_optimizer "
+     "virtual_pipeline_model_parallel_size recompute_granularity moe_grouped_gemm moe_token_dispatcher_type "
+     "overlap_grad_reduce overlap_param_gather bias_activation_fusion apply_rope_fusion",
      "this engine is not predicted by this format: see megatron-lm and fsdp2"},
     {"freeze_multi_modal_projector freeze_language_model", "which parts stay frozen is not in the model"},
     {"shift_attn", "attention within shifted blocks is not in the model"},
@@ -125,5 +137,6 @@ const struct spp_format spp_format_llama_factory = {
     .notes = notes,
     .known = {known_llamafactory, spp_known_trainer, spp_known_deepspeed},
     .syntax = SPP_SYNTAX_YAML,
+    .negates = true,
     .file_name = "train.yaml",
 };

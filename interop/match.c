@@ -123,6 +123,17 @@ bool spp_lines_have(const char *const *lines, const char *name) {
 
 /* ---- aliases and defaults ---- */
 
+/* By itself, or by what it stands below: "optimizer.*". */
+static bool is_known(const struct spp_format *f, const char *name) {
+  char above[80];
+  snprintf(above, sizeof above, "%.60s", name);
+  char *dot = strchr(above, '.');
+  if (dot) snprintf(dot, sizeof above - (size_t)(dot - above), ".*");
+  for (int i = 0; i < SPP_MAX_FORMAT_ROWS && f->known[i]; i++)
+    if (spp_lines_have(f->known[i], name) || (dot && spp_lines_have(f->known[i], above))) return true;
+  return spp_names_have(f->files, name);
+}
+
 static void rename_old(struct spp_reading *r) {
   char pair[160];
   for (const char *list = r->format->aliases ? r->format->aliases : "";
@@ -139,6 +150,20 @@ static void rename_old(struct spp_reading *r) {
         return;
       }
     }
+  }
+}
+
+/* "--no_remove_unused_columns": the field is false, unless a field is called so ("no_cuda"). */
+static void turn_negations(struct spp_reading *r) {
+  for (int i = 0; i < r->entries.count && r->format->negates && r->status == SPP_OK; i++) {
+    struct spp_entry *e = &r->entries.list[i];
+    if (e->kind != SPP_ENTRY_FLAG || e->value || e->launcher || strncmp(e->name, "no_", 3) != 0 ||
+        is_known(r->format, e->name))
+      continue;
+    e->name = spp_arena_strdup(r->arena, e->name + 3);
+    e->value = "false";
+    if (e->name) continue;
+    e->name = "", r->status = spp_diag_oom(r->diag);
   }
 }
 
@@ -178,6 +203,7 @@ static void add_defaults(struct spp_reading *r, struct spp_entries *scratch) {
 void spp_reading_complete(struct spp_reading *r) {
   struct spp_entries scratch;
   rename_old(r);
+  turn_negations(r);
   if (r->status == SPP_OK)
     r->status = spp_entries_init(&scratch, r->arena, r->format->name, MAX_PATTERN_WORDS, r->diag);
   if (r->status == SPP_OK) add_defaults(r, &scratch);
@@ -384,17 +410,6 @@ static const char *note_about(const struct spp_format *f, const char *name) {
     if (spp_names_have(f->notes[i].flags, name)) return f->notes[i].why;
   return NULL;
 }
-/* By itself, or by what it stands below: "optimizer.*". */
-static bool is_known(const struct spp_format *f, const char *name) {
-  char above[80];
-  snprintf(above, sizeof above, "%.60s", name);
-  char *dot = strchr(above, '.');
-  if (dot) snprintf(dot, sizeof above - (size_t)(dot - above), ".*");
-  for (int i = 0; i < SPP_MAX_FORMAT_ROWS && f->known[i]; i++)
-    if (spp_lines_have(f->known[i], name) || (dot && spp_lines_have(f->known[i], above))) return true;
-  return spp_names_have(f->files, name);
-}
-
 /* The spelling of a near name as this command writes names: "--micro-batch-size". */
 static const char *spelled_like(struct spp_reading *r, const struct spp_entry *e, const char *near) {
   size_t dashes = strspn(e->typed, "-+");

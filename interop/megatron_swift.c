@@ -177,4 +177,5 @@ const struct spp_format spp_format_megatron_swift = {
     .notes = notes,
     .known = {known_swift, spp_known_megatron},
     .syntax = SPP_SYNTAX_COMMAND,
+    .negates = true,
 };

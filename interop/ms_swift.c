@@ -101,6 +101,8 @@ static const struct spp_format_row rows[] = {
     {"zero=0", "--deepspeed zero0"},
     {"zero=2&offload=none", "--deepspeed default-zero2"},
     {"zero=3&offload=none", "--deepspeed default-zero3"},
+    {"zero=2&offload=optimizer", "--deepspeed zero2-offload"},
+    {"zero=3&offload=optimizer+params", "--deepspeed zero3-offload"},
     {"zero=3&offload=none", "--fsdp fsdp2"},
     {"method=full", "--tuner_type full"},
     {"method=lora", "--tuner_type lora"},
@@ -190,4 +192,5 @@ const struct spp_format spp_format_ms_swift = {
     .known = {known_swift, spp_known_trainer, spp_known_deepspeed},
     .settle = settle,
     .syntax = SPP_SYNTAX_COMMAND,
+    .negates = true,
 };

@@ -56,22 +56,53 @@ static const char *setting_called(const char *name) {
   return NULL;
 }
 
-/* "q_proj v_proj" -> "q,v"; false when a name is none of the decoder's linear layers. */
-static bool lora_targets(const char *value, char *text, size_t size) {
+/* One of a list's modules, as the option names it; NULL: none of the decoder's linear layers. */
+static const char *lora_word(const char *module, size_t n) {
   static const struct {
     const char *module, *word;
-  } rows[] = {{"all-linear", "all"}, {"all", "all"},    {"q_proj", "q"},
-              {"k_proj", "k"},       {"v_proj", "v"},   {"o_proj", "o"},
-              {"gate_proj", "gate"}, {"up_proj", "up"}, {"down_proj", "down"}};
+  } rows[] = {{"all-linear", "all"},
+              {"all", "all"},
+              {"q_proj", "q"},
+              {"k_proj", "k"},
+              {"v_proj", "v"},
+              {"o_proj", "o"},
+              {"gate_proj", "gate"},
+              {"up_proj", "up"},
+              {"down_proj", "down"},
+              {"q", "q"},
+              {"k", "k"},
+              {"v", "v"},
+              {"o", "o"},
+              {"gate", "gate"},
+              {"up", "up"},
+              {"down", "down"}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    if (strlen(rows[i].module) == n && strncmp(module, rows[i].module, n) == 0) return rows[i].word;
+  return NULL;
+}
+
+static bool has_lora_word(const char *text, const char *word) {
+  const size_t n = strlen(word);
+  for (const char *at = text; (at = strstr(at, word)) != NULL; at += n)
+    if ((at == text || at[-1] == ',') && (!at[n] || at[n] == ',')) return true;
+  return false;
+}
+
+/* Names of modules or one pattern of them, "self_attn.q_proj", "(self_attn|mlp).(q|k|v|o)_proj" -> "q,k,v,o":
+ * the words between signs that a layer is called; the others, such as parts of a path, count in `others`. */
+static bool lora_targets(const char *value, char *text, size_t size, int *others) {
+  static const char signs[] = " ,[]'\"()|.*\\^$?+/";
   size_t used = 0;
   text[0] = '\0';
-  while (*(value += strspn(value, " ,[]'\""))) {
-    size_t n = strcspn(value, " ,[]'\""), row = 0;
-    while (row < sizeof rows / sizeof rows[0] &&
-           !(strlen(rows[row].module) == n && strncmp(value, rows[row].module, n) == 0))
-      row++;
-    if (row == sizeof rows / sizeof rows[0] || used + 12 > size) return false;
-    used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", rows[row].word);
+  *others = 0;
+  while (*(value += strspn(value, signs))) {
+    const size_t n = strcspn(value, signs);
+    const char *word = lora_word(value, n);
+    const bool path = value[n] == '.' || value[n] == '\\' || (n > 0 && value[0] == '_') ||
+                      strspn(value, "0123456789d") == n || memchr(value, '_', n) == NULL;
+    if (word && !has_lora_word(text, word) && used + 12 < size)
+      used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", word);
+    *others += !word && !path;
     value += n;
   }
   return used > 0;
@@ -79,11 +110,17 @@ static bool lora_targets(const char *value, char *text, size_t size) {
 
 static void set_targets(struct spp_reading *r, const struct spp_binding *b) {
   char text[80];
-  if (lora_targets(b->value, text, sizeof text))
-    set_text(r, "lora-targets", text, b->entry);
-  else
+  int others;
+  const char *flag = b->entry ? b->entry->typed : "targets";
+  if (!lora_targets(b->value, text, sizeof text, &others))
     spp_reading_say(r, SPP_IMPORT_VALUE, b->entry, NULL, "%s %s: adapters on all linear layers are assumed",
-                    b->entry ? b->entry->typed : "targets", b->value);
+                    flag, b->value);
+  else
+    set_text(r, "lora-targets", text, b->entry);
+  if (*text && others > 0)
+    spp_reading_say(r, SPP_IMPORT_UNMODELLED, b->entry, NULL,
+                    "%s: adapters on %s are in the model, those on the other layers it names are not", flag,
+                    text);
 }
 
 static void set_modules(struct spp_reading *r, const struct spp_binding *b) {
@@ -270,6 +307,29 @@ static void settle_sp(struct spp_reading *r) {
       r->out->settings[i] = r->out->settings[--r->out->setting_count];
 }
 
+/* A choice that the framework predicted with does not know would be refused: it is said, and left to the
+ * framework. */
+static void drop_unknown_choices(struct spp_reading *r, const char *framework) {
+  const struct spp_framework *f = r->framework;
+  struct spp_diag diag = {0};
+  if (r->status != SPP_OK ||
+      (strcmp(framework, r->format->framework) != 0 &&
+       spp_framework_load(r->options->config_dir, framework, r->arena, &f, &diag) != SPP_OK))
+    return;
+  for (int i = 0; i < r->out->setting_count; i++) {
+    struct spp_import_setting *s = &r->out->settings[i];
+    const bool loss = strcmp(s->name, "loss") == 0, attention = strcmp(s->name, "attention") == 0;
+    int choice = loss        ? spp_words_find(SPP_WORDS_LOSS_CHOICE, s->value)
+                 : attention ? spp_words_find(SPP_WORDS_ATTENTION, s->value)
+                             : -1;
+    if (choice < 0 || (loss ? f->losses[choice] : f->attentions[choice])) continue;
+    spp_reading_say(r, SPP_IMPORT_VALUE, spp_reading_find(r, s->name) ? entry_of(r, s->name) : NULL, NULL,
+                    "%s %s is not in what is known of %s", s->name, s->value, f->display);
+    *s = r->out->settings[--r->out->setting_count];
+    i--;
+  }
+}
+
 void spp_reading_settle(struct spp_reading *r) {
   const char *framework = spp_reading_word(r, "framework");
   if (r->status != SPP_OK) return;
@@ -279,5 +339,7 @@ void spp_reading_settle(struct spp_reading *r) {
   settle_batch(r, gpus);
   settle_offload(r);
   settle_stages(r);
-  set_text(r, "framework", framework ? framework : r->format->framework, NULL);
+  if (!framework) framework = r->format->framework;
+  set_text(r, "framework", framework, NULL);
+  drop_unknown_choices(r, framework);
 }

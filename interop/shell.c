@@ -1,10 +1,13 @@
 #include "interop/shell.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "interop/arith.h"
+#include "interop/slurm.h"
 
 enum { MAX_VARIABLES = 512, MAX_WORD_BYTES = 1 << 16 };
 
@@ -185,6 +188,36 @@ static void expand_braces(struct reader *r, bool quoted) {
   r->at = (size_t)(close - r->text) + 1;
 }
 
+static bool number_of(void *context, const char *name, size_t length, int64_t *value) {
+  const struct variable *v = find(context, name, length);
+  const char *text = v && v->count == 1 ? v->words[0].text : "";
+  size_t n = strspn(text, "0123456789");
+  *value = 0;
+  if (n == 0 || n > 18 || text[n]) return false;
+  for (; *text; text++)
+    *value = *value * 10 + (*text - '0');
+  return true;
+}
+
+/* At the first '(' of $((...)): its value, when every name in it has one; false leaves all as it is. */
+static bool put_arithmetic(struct reader *r) {
+  const char *text = r->text + r->at;
+  const size_t left = r->length - r->at;
+  char number[32];
+  int64_t value;
+  int depth = 0;
+  size_t n = 0;
+  if (left < 2 || text[1] != '(') return false;
+  do
+    depth += text[n] == '(' ? 1 : text[n] == ')' ? -1 : 0;
+  while (++n < left && depth > 0);
+  if (depth > 0 || text[n - 2] != ')' || memchr(text, '\n', n)) return false;
+  if (!spp_arith(text + 2, n - 4, number_of, r, &value)) return false;
+  put(r, number, (size_t)snprintf(number, sizeof number, "%" PRId64, value));
+  r->at += n;
+  return true;
+}
+
 /* At '$'. */
 static void expand(struct reader *r, bool quoted) {
   const char *name = r->text + r->at + 1;
@@ -194,7 +227,7 @@ static void expand(struct reader *r, bool quoted) {
     r->at++;
     if (next == '{') {
       expand_braces(r, quoted);
-    } else {
+    } else if (!put_arithmetic(r)) {
       put(r, "$", 1);
       put_balanced(r, '(', ')');
     }
@@ -346,8 +379,18 @@ static void end_line(struct reader *r) {
 
 static void comment(struct reader *r) {
   if (r->continued && r->array_first < 0 && r->word_count > r->first) r->cut_line = r->line;
+  const size_t start = r->at;
+  char assignments[SPP_SLURM_NAMES][SPP_SLURM_BYTES];
   while (r->at < r->length && r->text[r->at] != '\n')
     r->at++;
+  int count = spp_slurm_read(r->text + start, r->at - start, assignments, SPP_SLURM_NAMES);
+  for (int i = 0; i < count; i++) {
+    const struct spp_word value = {spp_arena_strdup(r->arena, strchr(assignments[i], '=') + 1), r->line};
+    if (value.text)
+      set(r, assignments[i], &value, 1, true);
+    else
+      r->status = spp_diag_oom(r->diag);
+  }
 }
 
 static void backslash(struct reader *r) {

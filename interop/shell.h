@@ -5,7 +5,8 @@
 #include "interop/entry.h"
 
 /* The commands of a script: comments, continued lines, quotes, `export`, variables and arrays that the script
- * sets itself, ${NAME:-default}; nothing is run, and what only running could tell ($(...), $1, a variable
+ * sets itself, ${NAME:-default}, $((whole numbers)), and the variables of Slurm that #SBATCH lines settle;
+ * nothing is run, and what only running could tell ($(...), $1, a variable
  * nobody set) stays as it is written. */
 struct spp_command_line {
   const struct spp_word *words; /* "NAME=value" words in front */

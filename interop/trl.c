@@ -162,6 +162,7 @@ const struct spp_format spp_format_trl = {
     .known = {known_trl, known_accelerate, spp_known_trainer, spp_known_deepspeed},
     .settle = settle,
     .syntax = SPP_SYNTAX_YAML,
+    .negates = true,
     .file_name = "train.yaml",
     .file_flag = "--config",
     .launcher_file = "accelerate.yaml",
@@ -185,5 +186,6 @@ const struct spp_format spp_format_accelerate = {
     .known = {known_trl, known_accelerate, spp_known_trainer, spp_known_deepspeed},
     .settle = settle,
     .syntax = SPP_SYNTAX_COMMAND,
+    .negates = true,
     .launcher_file = "accelerate.yaml",
 };

@@ -231,7 +231,54 @@ static const struct {
      "data.max_response_length=1024 actor_rollout_ref.model.path=Qwen/Qwen2.5-7B trainer.n_gpus_per_node=8 "
      "trainer.nnodes=2 data.train_batch_size=256 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 "
      "actor_rollout_ref.rollout.n=5",
-     "verl", "mode=grpo seq=1536 gpus=16 completions=5 global-batch=256 micro-batch=4"},
+     "verl", "mode=grpo seq=1536 gpus=16 completions=5 global-batch=1280 micro-batch=4"}, /* 256 x 5 */
+    /* verl 0.9.1 trainer/config/engine/megatron.yaml: distributed optimizer, sequence parallelism, bf16 */
+    {"f.sh",
+     "ray job submit --address http://h:8265 -- python3 -m verl.trainer.main_ppo "
+     "--config-name=ppo_megatron_trainer "
+     "algorithm.adv_estimator=grpo actor_rollout_ref.model.path=Qwen/Qwen3-30B-A3B "
+     "data.max_prompt_length=1024 "
+     "data.max_response_length=3072 actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4 "
+     "actor_rollout_ref.actor.megatron.expert_model_parallel_size=8 "
+     "actor_rollout_ref.actor.megatron.context_parallel_size=2 "
+     "actor_rollout_ref.actor.ppo_mini_batch_size=64 "
+     "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity=full "
+     "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_method=uniform "
+     "+actor_rollout_ref.actor.megatron.override_transformer_config.recompute_num_layers=1 "
+     "actor_rollout_ref.rollout.n=8 trainer.n_gpus_per_node=8 trainer.nnodes=2",
+     "verl",
+     "mode=grpo seq=4096 gpus=16 tp=4 ep=8 sp=2 megatron-sp=1 zero=1 recompute=full recompute-unit=1 "
+     "dtype=bf16 "
+     "global-batch=512 completions=8 framework=megatron-swift"}, /* 64 x 8 */
+    /* Slurm settles the nodes; srun starts one torchrun on each */
+    {"f.sh",
+     "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\nGPUS=8\nTP=2\n"
+     "srun --ntasks-per-node=1 -N $SLURM_NNODES --export=ALL torchrun --nproc_per_node $GPUS --nnodes "
+     "$SLURM_NNODES --rdzv_id 7 pretrain_gpt.py --tensor-model-parallel-size $TP --micro-batch-size 1 "
+     "--global-batch-size $((GPUS * SLURM_NNODES * 4 / TP))",
+     "megatron-lm", "gpus=32 tp=2 global-batch=64"}, /* 8 x 4 x 4 / 2 */
+    /* accelerate 1.15.0 utils/dataclasses.py: the sizes as variables */
+    {"f.sh",
+     "ACCELERATE_USE_PARALLELISM_CONFIG=true PARALLELISM_CONFIG_SP_SIZE=4 accelerate launch --num_processes "
+     "8 "
+     "--use_deepspeed --zero_stage 3 -m trl.scripts.sft --model_name_or_path Qwen/Qwen2.5-7B "
+     "--no_gradient_checkpointing",
+     "trl", "gpus=8 sp=4 sp-kind=ulysses zero=3 recompute=none framework=fsdp2"},
+    {"f.sh",
+     "accelerate launch --num_processes 8 --use_deepspeed --zero_stage 3 --offload_optimizer_device cpu "
+     "--offload_param_device cpu -m trl.scripts.sft --model_name_or_path Qwen/Qwen2.5-7B",
+     "trl", "gpus=8 zero=3 offload=optimizer+params framework=hf-deepspeed !sp-kind"},
+    /* what follows -- is the launcher's */
+    {"f.sh",
+     "axolotl train --base_model Qwen/Qwen2.5-7B --adapter lora --lora_target_modules "
+     "'model.language_model.layers.[\\d]+.(mlp|self_attn).(up|down|q|v)_proj' --launcher torchrun -- "
+     "--nproc_per_node=2 --nnodes=2",
+     "axolotl", "gpus=4 method=lora lora-targets=up,down,q,v"},
+    /* llamafactory 0.9.5 examples/v1/train_full/train_full_ulysses_cp.yaml: keys of its v1 */
+    {"f.json",
+     "{\"model\":\"Qwen/Qwen3-0.6B\",\"model_class\":\"llm\",\"dist_config\":{\"name\":\"fsdp2\",\"cp_mode\":"
+     "\"ulysses\",\"cp_size\":2},\"train_dataset\":\"x.yaml\",\"micro_batch_size\":1,\"cutoff_len\":2048}",
+     "llama-factory", "model=qwen3-0.6b zero=3 sp=2 micro-batch=1 seq=2048 method=full"},
     /* verl examples/grpo_trainer: 256 prompts x 5 completions an optimizer step = 40 x 8 GPUs x 4 */
     {"f.sh",
      "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 "
