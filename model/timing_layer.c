@@ -40,6 +40,8 @@ enum {
   ULYSSES_LAUNCHES =
       6, /* same of one all-to-all with its copies: 2 to 4 in tests/oracle/host_exchanges.py, and 3 that a
             NCCL call takes (event, wait, kernel; pytorch/pytorch ProcessGroupNCCL.cpp) */
+  TP_LAUNCHES = 5,   /* same of one gather, scatter or sum over tensor-parallel ranks: 2 in
+                        tests/oracle/host_megatron.py, and   NCCL's 3 */
   RING_LAUNCHES = 9, /* same of one step of a ring, its messages, block and merge: 5 to 6 there, attention's
                         launch and 3 */
   ULYSSES_EXCHANGES = 4, /* q, k, v, output */
@@ -370,6 +372,17 @@ static double checkpoints(const struct spp_timing_context *c, const struct spp_l
          kind->moe * (((m & SPP_RC_MOE) != 0) + ((m & SPP_RC_MOE_ACT) != 0));
 }
 
+/* Collectives of one forward of a layer over tensor-parallel ranks (model/comm_tp.c): two parts, each with a
+ * gather and a scatter or one sum; latents travel in three. Experts under sequence parallelism have their own
+ * exchange in place of a part, but for those that are shared. */
+static double tp_exchanges(const struct spp_timing_context *c, const struct spp_layer_kind *kind) {
+  const struct spp_arch *a = c->job->arch;
+  if (c->g->tp <= 1) return 0;
+  if (!c->layout->megatron_sp) return 2;
+  bool part = !kind->moe || a->shared_experts > 0;
+  return (a->attention == SPP_ATTENTION_MLA ? 4 : 2) + (part ? 2 : 0);
+}
+
 static double host_s(const struct spp_timing_context *c, const struct spp_layer_kind *kind,
                      const struct spp_weight_sums *s) {
   const struct spp_job *job = c->job;
@@ -380,6 +393,7 @@ static double host_s(const struct spp_timing_context *c, const struct spp_layer_
     launches += job->framework->launches_per_unit * spp_fsdp_units(job, s);
   if (!loops(c, kind)) launches += fetch_launches(c, kind, true);
   launches += CHECKPOINT_LAUNCHES * checkpoints(c, kind);
+  launches += TP_LAUNCHES * tp_exchanges(c, kind);
   if (c->g->su > 1) launches += ULYSSES_EXCHANGES * ULYSSES_LAUNCHES * (double)c->g->pieces;
   if (c->g->sr > 1 && c->layout->sp_kind != SPP_SP_ALLGATHER) launches += RING_LAUNCHES * (double)c->g->sr;
   return spp_launch_host_s(job->framework) * launches;

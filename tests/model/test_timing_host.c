@@ -38,6 +38,39 @@ static void exchanges_and_checkpoints_cost_the_host_their_launches(void **state)
   bench_close(&b);
 }
 
+/* Llama: 30 launches of a fused layer, and 5 for each of four gathers and scatters, or two sums without
+ * sequence parallelism. Qwen3-30B: 250 for the experts, whose part has no gather and no scatter. Moonlight's
+ * kind, DeepSeek-V3's layers: 30 for latent attention, which gathers three times; shared experts are a part.
+ */
+static void tensor_parallel_exchanges_cost_the_host_their_launches(void **state) {
+  static const struct {
+    const char *model;
+    bool sp;
+    int64_t layers, dense;
+    double launches, of_dense;
+  } rows[] = {{"llama3.1-8b", true, 32, 32, 0, 30 + 4 * 5},
+              {"llama3.1-8b", false, 32, 32, 0, 30 + 2 * 5},
+              {"qwen3-30b-a3b", true, 48, 0, 30 + 250 + 2 * 5, 0},
+              {"deepseek-v3", true, 61, 3, 30 + 30 + 250 + 6 * 5, 30 + 30 + 6 * 5}};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct bench b;
+    bench_open(&b, "megatron-lm", 8, 4096, 4);
+    bench_model(&b, rows[i].model);
+    b.framework.host_s_per_layer = 30;
+    b.framework.host_s_per_step = 0;
+    struct spp_request request = request_of(2, 1, 1, 1);
+    request.megatron_sp = rows[i].sp;
+    struct spp_layout layout = layout_of(&b, &request);
+    layout.recompute = SPP_RECOMPUTE_NONE;
+    double moe = (double)(rows[i].layers - rows[i].dense);
+    expect_note("%s", rows[i].model);
+    expect_rel(run(&b, &layout).time.step_s,
+               2 * (moe * rows[i].launches + (double)rows[i].dense * rows[i].of_dense), 0.02);
+    bench_close(&b);
+  }
+}
+
 /* As above, in launches of a layer: 11 for each adapted linear of 7, as many for q and v alone as there are
  * two; unpacking a 4-bit weight 4 each way, 7 with two scales, 18 and none where autograd keeps it. */
 static void adapters_and_packed_weights_cost_the_host_by_the_module(void **state) {
@@ -137,6 +170,7 @@ static void a_loop_over_experts_makes_the_device_wait(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(exchanges_and_checkpoints_cost_the_host_their_launches),
+      cmocka_unit_test(tensor_parallel_exchanges_cost_the_host_their_launches),
       cmocka_unit_test(adapters_and_packed_weights_cost_the_host_by_the_module),
       cmocka_unit_test(hooks_of_sharded_states_cost_the_host_their_launches),
       cmocka_unit_test(a_loop_over_experts_makes_the_device_wait),
