@@ -72,6 +72,8 @@ struct cudaLaunchConfig_t {
 namespace simt {
 /* Puts work off until the stream is waited for. */
 void put_off(cudaStream_t stream, std::function<void()> work);
+/* Work that is tried again and again until it says that it is done. */
+void put_off_until(cudaStream_t stream, std::function<bool()> work);
 /* Is this launch one that a device of compute capability 8.0 takes? */
 cudaError_t check_launch(const cudaLaunchConfig_t *config, const void *kernel);
 void allow_shared(const void *kernel, int bytes);

@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <string.h>
 
+#include <memory>
 #include <vector>
 
 #include "tests/simt/cuda_runtime.h"
@@ -18,7 +19,7 @@ extern "C" {
 
 struct ncclComm {
   MPI_Comm ranks;
-  bool asked;
+  bool asked, given_up;
 };
 
 namespace {
@@ -36,16 +37,30 @@ std::vector<message> group;
 cudaStream_t group_stream;
 bool in_group;
 
-void run(const std::vector<message> &all) {
-  std::vector<MPI_Request> requests(all.size());
-  for (size_t i = 0; i < all.size(); i++) {
-    const message &m = all[i];
+/* A group on its way. */
+struct flight {
+  std::vector<message> messages;
+  std::vector<MPI_Request> requests; /* empty: has not begun */
+};
+
+void begin(flight &f) {
+  f.requests.resize(f.messages.size());
+  for (size_t i = 0; i < f.messages.size(); i++) {
+    const message &m = f.messages[i];
     if (m.sends)
-      MPI_Isend(m.data, (int)m.bytes, MPI_BYTE, m.peer, 0, m.comm->ranks, &requests[i]);
+      MPI_Isend(m.data, (int)m.bytes, MPI_BYTE, m.peer, 0, m.comm->ranks, &f.requests[i]);
     else
-      MPI_Irecv(m.data, (int)m.bytes, MPI_BYTE, m.peer, 0, m.comm->ranks, &requests[i]);
+      MPI_Irecv(m.data, (int)m.bytes, MPI_BYTE, m.peer, 0, m.comm->ranks, &f.requests[i]);
   }
-  MPI_Waitall((int)all.size(), requests.data(), MPI_STATUSES_IGNORE);
+}
+
+/* One step of a group; a communicator that was given up lets go of its stream. */
+bool get_on(flight &f) {
+  int done = 0;
+  if (f.messages.empty() || f.messages[0].comm->given_up) return true;
+  if (f.requests.empty()) begin(f);
+  MPI_Testall((int)f.requests.size(), f.requests.data(), &done, MPI_STATUSES_IGNORE);
+  return done != 0;
 }
 
 ncclResult_t add(void *data, size_t bytes, int peer, bool sends, ncclComm_t comm, cudaStream_t stream) {
@@ -70,7 +85,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
   MPI_Group world, some;
   memcpy(&mark, id.internal, sizeof mark);
   if (mark != ID_MARK || config->blocking) return ncclInvalidUsage;
-  *comm = new ncclComm{MPI_COMM_NULL, false};
+  *comm = new ncclComm{MPI_COMM_NULL, false, false};
   MPI_Comm_group(MPI_COMM_WORLD, &world);
   MPI_Group_range_incl(world, 1, &range, &some);
   MPI_Comm_create_group(MPI_COMM_WORLD, some, 77, &(*comm)->ranks);
@@ -92,8 +107,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
+/* Not freed: work of its stream may still ask. */
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  delete comm;
+  comm->given_up = true;
   return ncclSuccess;
 }
 
@@ -105,9 +121,9 @@ ncclResult_t ncclGroupStart(void) {
 ncclResult_t ncclGroupEnd(void) {
   if (!in_group) return ncclInvalidUsage;
   in_group = false;
-  std::vector<message> all;
-  all.swap(group);
-  simt::put_off(group_stream, [=]() { run(all); });
+  auto f = std::make_shared<flight>();
+  f->messages.swap(group);
+  simt::put_off_until(group_stream, [=]() { return get_on(*f); });
   return ncclSuccess;
 }
 ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t, int peer, ncclComm_t comm,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -16,7 +17,7 @@
 #endif
 
 struct simt_stream {
-  std::vector<std::function<void()>> work;
+  std::deque<std::function<bool()>> work;
 };
 struct simt_event {
   double seconds;
@@ -77,8 +78,15 @@ void check_guards(unsigned char *memory, size_t bytes) {
 
 namespace simt {
 
-void put_off(cudaStream_t stream, std::function<void()> work) {
+void put_off_until(cudaStream_t stream, std::function<bool()> work) {
   stream->work.push_back(std::move(work));
+}
+
+void put_off(cudaStream_t stream, std::function<void()> work) {
+  put_off_until(stream, [=]() {
+    work();
+    return true;
+  });
 }
 
 void allow_shared(const void *kernel, int bytes) {
@@ -146,18 +154,18 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  alone here(device);
-  for (auto &work : stream->work)
-    work();
-  stream->work.clear();
-  return cudaSuccess;
-}
 /* The device gets on whenever it is asked how far it is. */
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return cudaStreamSynchronize(stream);
+  alone here(device);
+  for (; !stream->work.empty(); stream->work.pop_front())
+    if (!stream->work.front()()) return cudaErrorNotReady;
+  return cudaSuccess;
 }
-
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  while (cudaStreamQuery(stream) == cudaErrorNotReady)
+    continue;
+  return cudaSuccess;
+}
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
   if (bytes > DEVICE_BYTES) return failed(cudaErrorMemoryAllocation);
   unsigned char *base = (unsigned char *)aligned_alloc(256, (bytes + 2 * GUARD_BYTES + 255) / 256 * 256);
