@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/suggest.h"
 #include "cli/machine.h"
+#include "interop/import.h"
 #include "model/calib.h"
 #include "model/vision.h"
 
@@ -347,14 +348,22 @@ static enum spp_status check_degrees(const struct spp_args *args, struct spp_dia
                       (long long)gpus);
 }
 
+/* A name, or the model that an imported command gave by its sizes. */
+static enum spp_status load_model(struct spp_cli *cli, struct spp_args *args, struct spp_diag *diag) {
+  const struct spp_arch *built = cli->imported ? cli->imported->arch : NULL;
+  if (!built || !args->model || strcmp(args->model, built->name) != 0)
+    return placed(spp_arch_load(cli->config_dir, args->model, &cli->arena, &args->spec.arch, diag), "model",
+                  diag);
+  args->spec.arch = built;
+  return SPP_OK;
+}
+
 enum spp_status spp_setup_job(struct spp_cli *cli, struct spp_args *args, unsigned needs,
                               struct spp_setup *setup, struct spp_diag *diag) {
   enum spp_status status;
   memset(setup, 0, sizeof *setup);
   if ((status = check_needs(args, needs, diag)) != SPP_OK) return status;
-  if ((status = placed(spp_arch_load(cli->config_dir, args->model, &cli->arena, &args->spec.arch, diag),
-                       "model", diag)) != SPP_OK)
-    return status;
+  if ((status = load_model(cli, args, diag)) != SPP_OK) return status;
   if ((status = load_hardware(cli, args, setup, diag)) != SPP_OK) return status;
   if ((status = measure_images(args, diag)) != SPP_OK) return status;
   if ((status = spp_setup_documents(cli, args, diag)) != SPP_OK) return status;

@@ -256,7 +256,9 @@ static void settle_model(struct spp_reading *r) {
   while (strlen(trimmed) > 1 && trimmed[strlen(trimmed) - 1] == '/')
     trimmed[strlen(trimmed) - 1] = '\0';
   const char *base = spp_base_name(trimmed);
-  enum spp_status status = spp_arch_load(r->options->config_dir, trimmed, r->arena, &r->arch, NULL);
+  if (r->out->arch) r->arch = r->out->arch;
+  enum spp_status status =
+      r->arch ? SPP_OK : spp_arch_load(r->options->config_dir, trimmed, r->arena, &r->arch, NULL);
   if (status != SPP_OK) status = spp_arch_load(r->options->config_dir, base, r->arena, &r->arch, NULL);
   if (r->options->model) return;
   struct spp_import_setting *s = &r->out->settings[r->out->setting_count];

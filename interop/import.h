@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "interop/format.h"
+#include "model/arch.h"
 
 struct spp_import_setting {
   const char *name;  /* of an option: "seq", "zero", "model", "framework" */
@@ -40,6 +41,8 @@ enum { SPP_MAX_IMPORT_SETTINGS = 96, SPP_MAX_IMPORT_MESSAGES = 512 };
 struct spp_imported {
   const struct spp_format *format;
   const char *file;
+  const struct spp_arch *arch; /* made of sizes that the command gives, and called as the setting "model"
+                                  says; NULL: a known model, or none */
   struct spp_import_setting settings[SPP_MAX_IMPORT_SETTINGS];
   int setting_count;
   struct spp_import_message messages[SPP_MAX_IMPORT_MESSAGES];

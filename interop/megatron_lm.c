@@ -52,6 +52,9 @@ static const struct spp_format_row rows[] = {
          "--num-query-groups "
          "{kv_heads} --num-experts {experts}"},
     {"", "--seq-length {seq} --micro-batch-size {micro_batch} --global-batch-size {global_batch}"},
+    /* whatever they say, it decides nothing */
+    {"", "--tokenizer-type {tokenizer} --normalization {norm} --position-embedding-type {positions_kind} "
+         "--cross-entropy-fusion-impl {cross_entropy} --ckpt-format {checkpoints}"},
 };
 const struct spp_format_rows spp_rows_megatron = SPP_ROWS(rows);
 
@@ -74,7 +77,15 @@ static bool is_said(struct spp_reading *r, const char *name, int64_t value) {
   return !spp_reading_find(r, name) || spp_reading_number(r, name, value) == value;
 }
 
+/* A gated MLP is asked for; without its width a plain one has another. */
+static bool has_mlp(struct spp_reading *r, const struct spp_arch *a) {
+  const char *swiglu = spp_reading_flag(r, "swiglu");
+  const bool gated = a->mlp == SPP_MLP_GATED, asked = swiglu && !spp_value_is_false(swiglu);
+  return asked ? gated : !gated || spp_reading_find(r, "ffn") != NULL;
+}
+
 static bool has_sizes(struct spp_reading *r, const struct spp_arch *a) {
+  if (!has_mlp(r, a)) return false;
   bool grouped = spp_reading_find(r, "kv_heads") != NULL;
   return is_said(r, "layers", a->layers) && is_said(r, "hidden", a->hidden) &&
          is_said(r, "heads", a->heads) && (a->experts > 0 || is_said(r, "ffn", a->ffn)) &&
@@ -141,6 +152,18 @@ static void say_model(struct spp_reading *r, const struct sized *s, const struct
                     s->best->display);
 }
 
+/* Rows of the vocabulary of a tokenizer that the command names; 0: not known. megatron-core 0.19.2
+ * megatron/training/config: GPT2BPETokenizer reads the files of GPT-2; Llama2Tokenizer those of Llama 2. */
+static int64_t tokenizer_vocab(struct spp_reading *r) {
+  const char *type = spp_reading_flag(r, "tokenizer_type"), *model = spp_reading_flag(r, "tokenizer_model");
+  const struct spp_arch *arch = NULL;
+  if (model && (spp_arch_load(r->options->config_dir, model, r->arena, &arch, NULL) == SPP_OK ||
+                spp_arch_load(r->options->config_dir, spp_base_name(model), r->arena, &arch, NULL) == SPP_OK))
+    return arch->vocab;
+  if (type && strcmp(type, "GPT2BPETokenizer") == 0) return 50257;
+  return type && strcmp(type, "Llama2Tokenizer") == 0 ? 32000 : 0;
+}
+
 /* The command gives sizes, not a name: the known model that has them, the tokenizer's first. */
 static void settle(struct spp_reading *r) {
   const struct spp_binding *hf = spp_reading_find(r, "hf_id"), *layers = spp_reading_find(r, "layers");
@@ -154,6 +177,17 @@ static void settle(struct spp_reading *r) {
   if (s.best) {
     spp_reading_bind(r, "hf_id", s.name, layers->entry);
     say_model(r, &s, layers->entry, vocab);
+    return;
+  }
+  if (vocab == 0) vocab = tokenizer_vocab(r);
+  r->out->arch = spp_reading_sized_model(r, vocab);
+  if (r->out->arch) {
+    spp_reading_bind(r, "hf_id", r->out->arch->name, layers->entry);
+    spp_reading_say(r, SPP_IMPORT_NOTE, layers->entry, NULL,
+                    "no known model has these sizes: one of them is predicted, %" PRId64
+                    " rows of vocabulary "
+                    "and the blocks of %s",
+                    r->out->arch->vocab, r->out->arch->model_type);
     return;
   }
   spp_reading_say(r, SPP_IMPORT_NOTE, layers->entry, NULL,

@@ -138,6 +138,7 @@ static const struct spp_format_row rows[] = {
     {"dtype=bf16", "--torch_dtype bfloat16"},
     {"dtype=fp16", "--torch_dtype float16"},
     {"grads_dtype=bf16", "--main_grads_dtype bf16"},
+    {"grads_dtype=fp32", "--main_grads_dtype fp32"},
     {"train_vision=1", "--freeze_vit false"},
 };
 static const struct spp_format_rows own = SPP_ROWS(rows);

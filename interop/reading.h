@@ -51,6 +51,12 @@ const char *spp_reading_flag(const struct spp_reading *reading, const char *name
 void spp_reading_say(struct spp_reading *reading, enum spp_import_said said, const struct spp_entry *entry,
                      const char *nearest, const char *text_fmt, ...) SPP_PRINTF(5, 6);
 
+/* ---- sizes.c ---- */
+
+/* The model that a Megatron-LM command gives by its sizes, with `vocab` rows; NULL: not of a kind that is
+ * known (latent attention, shared experts, hybrids) or a size is missing. Lives in the arena. */
+const struct spp_arch *spp_reading_sized_model(struct spp_reading *reading, int64_t vocab);
+
 /* ---- settle.c: bindings -> settings ---- */
 
 void spp_reading_settle(struct spp_reading *reading);

@@ -89,6 +89,7 @@ static const struct spp_format_row rows[] = {
     {"sp_kind=ulysses", "--parallelism_config_sp_size {sp}"},
     {"sp_kind=ulysses", "PARALLELISM_CONFIG_SP_SIZE={sp}"},
     {"", "PARALLELISM_CONFIG_TP_SIZE={tp}"},
+    {"", "--deepspeed_multinode_launcher {launcher}"},
     {"", "PARALLELISM_CONFIG_DP_REPLICATE_SIZE={dp_replicate} PARALLELISM_CONFIG_DP_SHARD_SIZE={dp_shard}"},
     {"", "--parallelism_config_dp_replicate_size {dp_replicate} --parallelism_config_dp_shard_size "
          "{dp_shard}"},

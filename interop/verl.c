@@ -25,6 +25,7 @@ static const struct spp_format_row rows[] = {
     {"offload_optimizer=1", "engine.optimizer_offload=true"},
     {"zero=3", "engine.reshard_after_forward=true"},
     {"zero=2", "engine.reshard_after_forward=false"},
+    {"", "actor_rollout_ref.rollout.name={engine}"},
     {"", "actor_rollout_ref.model.path={hf_id} actor_rollout_ref.rollout.n={completions}"},
     {"", "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu={micro_batch} "
          "actor_rollout_ref.actor.ppo_max_token_len_per_gpu="

@@ -81,6 +81,10 @@ typedef const struct spp_layout layout_arg;
   X(tokens_per_rank, spp_ceil_div(value_micro_tokens(job, layout), spp_max64(spp_layout_sp(layout), 1)))     \
   X(offload_layers, spp_max64(spp_layout_layers_away(layout, value_chunk_layers(job, layout)), 1))           \
   X(qkv_bias, job->arch->qkv_bias)                                                                           \
+  X(linear_bias, job->arch->mlp_bias)                                                                        \
+  X(gated, job->arch->mlp == SPP_MLP_GATED)                                                                  \
+  X(rms_norm, job->arch->norm == SPP_NORM_RMS)                                                               \
+  X(learned_positions, job->arch->learned_positions)                                                         \
   X(qk_norm, job->arch->qk_norm != SPP_QK_NORM_NONE)                                                         \
   X(mla, job->arch->attention == SPP_ATTENTION_MLA)                                                          \
   X(q_lora_rank, job->arch->q_lora_rank)                                                                     \

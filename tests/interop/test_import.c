@@ -1,5 +1,6 @@
 /* Commands and configurations of the frameworks -> settings and messages. */
 #include "interop/import.h"
+#include "model/params.h"
 
 #include <string.h>
 
@@ -176,6 +177,13 @@ static const struct {
      "14336 "
      "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --vocab-size 92544",
      "megatron-lm", "model=internlm2-7b gpus=8"},
+    /* the sizes alone, of no known model */
+    {"f.sh",
+     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 26 --hidden-size 1664 --num-attention-heads "
+     "16 "
+     "--seq-length 2048 --max-position-embeddings 2048 --tokenizer-type GPT2BPETokenizer --vocab-file v "
+     "--merge-file m --ckpt-format torch_dist",
+     "megatron-lm", "model=26-layers-of-1664 seq=2048"},
     {"f.sh", "A=(--tensor-model-parallel-size 2)\ntorchrun --nproc_per_node 2 pretrain_gpt.py ${A[@]} --fp16",
      "megatron-lm", "tp=2 megatron-sp=0 dtype=fp16 zero=0 recompute=none gpus=2"},
     {"f.sh",
@@ -329,6 +337,34 @@ static void an_unknown_flag_names_its_nearest(void **state) {
   expect_true(in->messages[1].nearest == NULL);
 }
 
+/* Narayanan et al. 2021 (arXiv 2104.04473) equation 2: P = 12 l h^2 (1 + 13 / 12h + (V + s) / 12 l h), here
+ * with 2h more for the last norm. */
+static void sizes_make_a_model(void **state) {
+  (void)state;
+  const struct spp_imported *in =
+      import_text("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 26 --hidden-size 1664 "
+                  "--num-attention-heads 16 "
+                  "--seq-length 2048 --max-position-embeddings 2048 --vocab-size 50304",
+                  "f.sh");
+  const int64_t l = 26, h = 1664;
+  expect_true(in->arch != NULL);
+  struct spp_params params;
+  spp_params_count(in->arch, &params);
+  expect_i64(params.total, 12 * l * h * h + 13 * l * h + (50304 + 2048) * h + 2 * h);
+  in = import_text(
+      "torchrun pretrain_gpt.py --num-layers 20 --hidden-size 3072 --ffn-hidden-size 8192 "
+      "--num-attention-heads 24 --group-query-attention --num-query-groups 8 --swiglu --vocab-size 32000 "
+      "--disable-bias-linear --untie-embeddings-and-output-weights --num-experts 8 --moe-router-topk 2",
+      "f.sh");
+  expect_true(in->arch != NULL);
+  expect_i64(in->arch->experts, 8);
+  expect_i64(in->arch->kv_heads, 8);
+  in = import_text("torchrun pretrain_gpt.py --num-layers 20 --hidden-size 3072 --num-attention-heads 24 "
+                   "--multi-latent-attention --vocab-size 32000",
+                   "f.sh");
+  expect_true(in->arch == NULL);
+}
+
 #define SIZES_OF_7B                                                                                          \
   "torchrun --nproc_per_node 8 --master_addr localhost --master_port 6000 pretrain_gpt.py --num-layers 32 "  \
   "--hidden-size 4096 "                                                                                      \
@@ -433,6 +469,7 @@ int main(void) {
       TEST(ms_swift_flags_mean_what_its_source_says),
       TEST(flags_of_every_format_mean_what_its_source_says),
       TEST(an_unknown_flag_names_its_nearest),
+      TEST(sizes_make_a_model),
       TEST(what_cannot_be_told_is_said),
       TEST(addresses_of_the_launcher_are_passed_over),
       TEST(what_is_no_framework_s_is_refused),
