@@ -58,6 +58,26 @@ static const struct spp_format_row rows[] = {
 };
 const struct spp_format_rows spp_rows_megatron = SPP_ROWS(rows);
 
+/* Megatron-DeepSpeed: deepspeed 0.19.8 sequence/fpdt_layer.py (args.ds_sequence_parallel_fpdt*); its other
+ * names are those of its examples, recalled. */
+static const struct spp_format_row deepspeed_rows[] = {
+    {"sp_kind=ulysses", "--ds-sequence-parallel-size {sp}"},
+    {"", "--ds-sequence-parallel-fpdt true --ds-sequence-parallel-fpdt-chunk-size {fpdt_chunk}"},
+    {"fpdt_offload=1", "--ds-sequence-parallel-fpdt-offloading"},
+    {"", "--zero-stage {zero}"},
+    {"recompute=full", "--checkpoint-activations"},
+    {"recompute=full", "--deepspeed-activation-checkpointing"},
+    {"attention=fa2", "--use-flash-attn-v2"},
+    {"offload_optimizer=1", "--cpu-optimizer"},
+};
+static const struct spp_format_rows spp_rows_megatron_deepspeed = SPP_ROWS(deepspeed_rows);
+static const char *const known_megatron_deepspeed[] = {
+    "deepspeed deepspeed_config no_pipeline_parallel train_tokens lr_decay_tokens lr_warmup_tokens "
+    "cpu_optimizer",
+    "force_ds_sequence_parallel remote_device curriculum_learning_legacy data_efficiency_curriculum_learning",
+    NULL,
+};
+
 static const struct spp_format_note notes[] = {
     {"hybrid_context_parallel max_seqlen_per_dp_cp_rank",
      "lengths that decide the degree sequence by sequence are not in the model"},
@@ -164,10 +184,20 @@ static int64_t tokenizer_vocab(struct spp_reading *r) {
   return type && strcmp(type, "Llama2Tokenizer") == 0 ? 32000 : 0;
 }
 
+/* Trained by DeepSpeed's engine it is another framework here, whose attention is no Transformer Engine's. */
+static void settle_deepspeed(struct spp_reading *r) {
+  const struct spp_entry *said = spp_entries_find(&r->entries, SPP_ENTRY_FLAG, "deepspeed_config");
+  const struct spp_binding *attention = spp_reading_find(r, "attention");
+  if (!said && !spp_entries_find(&r->entries, SPP_ENTRY_FLAG, "ds_sequence_parallel_size")) return;
+  spp_reading_bind(r, "framework", "megatron-deepspeed", said);
+  if (attention && strcmp(attention->value, "te") == 0) spp_reading_unbind(r, "attention");
+}
+
 /* The command gives sizes, not a name: the known model that has them, the tokenizer's first. */
 static void settle(struct spp_reading *r) {
   const struct spp_binding *hf = spp_reading_find(r, "hf_id"), *layers = spp_reading_find(r, "layers");
   const struct spp_arch *arch = NULL;
+  settle_deepspeed(r);
   if (r->options->model || !layers || r->status != SPP_OK) return;
   if (hf && spp_arch_load(r->options->config_dir, hf->value, r->arena, &arch, NULL) == SPP_OK &&
       has_sizes(r, arch))
@@ -206,9 +236,10 @@ const struct spp_format spp_format_megatron_lm = {
     .defaults = "--use-distributed-optimizer false --sequence-parallel false --recompute-granularity none "
                 "--attention-backend auto "
                 "--bf16 false --micro-batch-size 1",
-    .rows = {&spp_rows_launchers, &spp_rows_megatron},
+    .files = "deepspeed_config",
+    .rows = {&spp_rows_launchers, &spp_rows_deepspeed, &spp_rows_megatron, &spp_rows_megatron_deepspeed},
     .notes = notes,
-    .known = {spp_known_megatron},
+    .known = {spp_known_megatron, spp_known_deepspeed, known_megatron_deepspeed},
     .settle = settle,
     .syntax = SPP_SYNTAX_COMMAND,
 };

@@ -177,6 +177,18 @@ static const struct {
      "14336 "
      "--num-attention-heads 32 --group-query-attention --num-query-groups 8 --vocab-size 92544",
      "megatron-lm", "model=internlm2-7b gpus=8"},
+    /* Megatron-DeepSpeed with FPDT: deepspeed 0.19.8 sequence/fpdt_layer.py */
+    {"f.sh",
+     "deepspeed --num_gpus 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+     "--seq-length 524288 --max-position-embeddings 524288 --vocab-size 50304 --ds-sequence-parallel-size 8 "
+     "--ds-sequence-parallel-fpdt --ds-sequence-parallel-fpdt-chunk-size 65536 "
+     "--ds-sequence-parallel-fpdt-offloading --micro-batch-size 1 --global-batch-size 1 --zero-stage 3 "
+     "--bf16 "
+     "--use-flash-attn-v2 --deepspeed --deepspeed_config ds.json --checkpoint-activations",
+     "megatron-lm",
+     "gpus=8 sp=8 sp-kind=ulysses fpdt-chunk=65536 fpdt-offload=1 zero=3 seq=524288 recompute=full "
+     "attention=fa2 "
+     "framework=megatron-deepspeed"},
     /* the sizes alone, of no known model */
     {"f.sh",
      "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 26 --hidden-size 1664 --num-attention-heads "
