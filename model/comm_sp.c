@@ -115,7 +115,8 @@ void spp_comm_emit_ring(const struct spp_comm_context *c) {
 }
 
 /* All-gather of K and V; backward gathers again and reduce-scatters 16-bit dK and dV.
- * Source: NVIDIA/TransformerEngine context_parallel.py AttnFuncWithCPAndKVAllGather. */
+ * Sources: NVIDIA/TransformerEngine context_parallel.py AttnFuncWithCPAndKVAllGather; head group by head
+ * group, ring_flash_attn 0.1.8 llama3_flash_attn_varlen.py. */
 void spp_comm_emit_allgather(const struct spp_comm_context *c) {
   const struct spp_geometry *g = c->g;
   if (g->sr == 1) return;
@@ -124,15 +125,19 @@ void spp_comm_emit_allgather(const struct spp_comm_context *c) {
     const char *gathered, *reduced;
     int64_t width;
   } sides[] = {{"k", "dk", g->k_width}, {"v", "dv", g->v_width}};
+  int64_t groups = g->head_groups; /* of heads, one after the other */
+  counts.forward *= groups;
+  counts.recompute *= groups;
+  counts.backward *= groups;
   for (size_t i = 0; i < 2; i++) {
     struct spp_comm_op op = ring_op(c, SPP_ALL_GATHER, sides[i].gathered);
     op.overlap = c->job->framework->allgather_overlap ? SPP_OVERLAP_ATTENTION : SPP_OVERLAP_NONE;
-    op.message_bytes = spp_sat_mul(g->tokens, sides[i].width * g->kv_repeat * c->element_bytes);
+    op.message_bytes = spp_sat_mul(g->tokens, sides[i].width * g->kv_repeat * c->element_bytes) / groups;
     op.sent_bytes = spp_sat_mul(op.message_bytes, g->sr - 1);
     op.messages = 1;
     spp_comm_emit_passes(c, op, counts);
     c->comm->layer_forward_bytes[SPP_GROUP_RING] =
-        spp_sat_add(c->comm->layer_forward_bytes[SPP_GROUP_RING], op.sent_bytes);
+        spp_sat_add(c->comm->layer_forward_bytes[SPP_GROUP_RING], spp_sat_mul(op.sent_bytes, groups));
     op.op = SPP_REDUCE_SCATTER;
     op.what = sides[i].reduced;
     op.overlap = SPP_OVERLAP_NONE; /* needs the finished gradient; the llama3 variant waits for each head

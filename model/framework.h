@@ -181,6 +181,7 @@ struct spp_framework {
   bool ring_orders[SPP_RING_ORDER_COUNT]; /* orders it can be told beside that */
   bool ulysses_overlap; /* q/k/v all-to-alls overlap projections */
   bool allgather_overlap;
+  int64_t allgather_heads; /* KV heads whose K and V are gathered at a time, the next behind them; 0 = all */
   bool ring_waits;      /* hops do not run beside attention: one thread computes and moves messages */
   bool tp, pp, vpp, ep, etp, megatron_sp, hsdp;
   bool dp_shard_includes_sp; /* ZeRO/FSDP shard group is dp x sp */

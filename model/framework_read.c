@@ -69,6 +69,7 @@ static const struct field fields[] = {
     {"ring_orders", KIND_SET, AT(ring_orders), SPP_WORDS_RING_ORDER, true},
     BOOL(ulysses_overlap),
     BOOL(allgather_overlap),
+    {"allgather_heads", KIND_I64, AT(allgather_heads), 0, true},
     {"ring_waits", KIND_BOOL, AT(ring_waits), 0, true},
     BOOL(tp),
     BOOL(pp),

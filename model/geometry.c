@@ -93,7 +93,8 @@ static int64_t local_width(int64_t width, int64_t heads, int64_t local) {
   return heads > 0 ? width / heads * local : 0;
 }
 
-static void resolve_heads(const struct spp_job *job, struct spp_geometry *g) {
+static void resolve_heads(const struct spp_job *job, const struct spp_layout *layout,
+                          struct spp_geometry *g) {
   const struct spp_arch *a = job->arch;
   int64_t kv = spp_arch_kv_heads(a);
   g->heads_local = spp_max64(spp_ceil_div(a->heads, g->tp), 1);
@@ -101,6 +102,8 @@ static void resolve_heads(const struct spp_job *job, struct spp_geometry *g) {
   int64_t spread =
       job->framework->repeats_kv ? g->heads_local : g->su; /* heads that K and V are copied for */
   g->kv_repeat = spp_max64(spread / g->kv_heads_local, 1);
+  int64_t at_once = layout->sp_kind == SPP_SP_ALLGATHER ? job->framework->allgather_heads : 0;
+  g->head_groups = at_once > 0 ? spp_ceil_div(g->kv_heads_local, at_once) : 1;
   g->q_width = local_width(spp_arch_q_width(a), a->heads, g->heads_local);
   g->k_width = local_width(spp_arch_k_width(a), kv, g->kv_heads_local);
   g->v_width = local_width(spp_arch_v_width(a), kv, g->kv_heads_local);
@@ -140,7 +143,7 @@ void spp_geometry_resolve(const struct spp_job *job, const struct spp_layout *la
                            .m = layout->grad_accum};
   resolve_tokens(job, layout, &g);
   resolve_groups(job, layout, &g);
-  resolve_heads(job, &g);
+  resolve_heads(job, layout, &g);
   const enum spp_loss_path *paths = g.sp > 1 ? job->framework->loss_path_sp : job->framework->loss_path;
   g.loss_path =
       job->loss_path_forced != SPP_UNSET ? (enum spp_loss_path)job->loss_path_forced : paths[job->loss];

@@ -22,6 +22,7 @@ struct spp_geometry {
   int64_t expert_group;
   int64_t vocab_local;   /* vocabulary rows of one TP rank after padding */
   int64_t heads_local, kv_heads_local;           /* per TP rank; kv at least 1 */
+  int64_t head_groups;   /* groups of heads that a rank gathers K and V for one after the other, 1 = all at once */
   int64_t q_width, k_width, v_width, o_width;    /* elements per token of one TP rank */
   int64_t ring_block_bytes; /* KVB: K and V block one hop carries: e T (k+v) rep */
   int64_t chunk_tokens;     /* zigzag chunk c = b*S/(2*sr) over all sequences */

@@ -30,6 +30,7 @@ ROW(ring_outs, "ring: outputs of all steps", "kept until they are merged");
 ROW(ring_block_grads, "ring: fp32 gradients of block outputs", "merge backward");
 ROW(gather_kv, "gathered K and V", "and their reordered copy");
 ROW(gather_dkv, "gradients of gathered K and V", "and their reordered copy");
+ROW(gather_outs, "outputs of head groups", "listed until they are joined");
 ROW(pipeline, "pipeline buffers", "stage input and output on the wire");
 
 enum {
@@ -139,13 +140,15 @@ static void add_flash(const struct transient_view *t, const struct attention_wid
   bool v2 = impl == SPP_ATTN_FA2 || impl == SPP_ATTN_SDPA;
   int64_t heads = spp_ceil_div(g->heads_local, g->su);
   bool wide = t->v->act == SPP_DTYPE_FP32; /* gradients are their own accumulators */
-  add(t, &attn_dq32, ATTENTION, SPP_DTYPE_FP32, g->tokens, w->q, wide ? 0 : 1);
+  int64_t groups = g->head_groups, q = spp_ceil_div(w->q, groups), kv = spp_ceil_div(w->k + w->v, groups);
+  heads = spp_ceil_div(heads, groups);
+  add(t, &attn_dq32, ATTENTION, SPP_DTYPE_FP32, g->tokens, q, wide ? 0 : 1);
   add(t, &attn_rows, ATTENTION, SPP_DTYPE_FP32, flash_rows(g), heads, impl == SPP_ATTN_FA3 ? 2 : 1);
   if (!w->grouped) return;
   if (v2)
-    add_act(t, &attn_expanded, ATTENTION, w->kv_rows, w->q, 2);
+    add_act(t, &attn_expanded, ATTENTION, w->kv_rows, q, 2);
   else
-    add(t, &attn_dkv32, ATTENTION, SPP_DTYPE_FP32, w->kv_rows, w->k + w->v, 1);
+    add(t, &attn_dkv32, ATTENTION, SPP_DTYPE_FP32, w->kv_rows, kv, 1);
 }
 
 /* Gradient of the probabilities and of the scores, in the softmax's type (fp32 in transformers). */
@@ -160,7 +163,8 @@ static void add_scores(const struct transient_view *t) {
 static void add_attention(const struct transient_view *t, const struct attention_widths *w) {
   add_act(t, &attn_out_grad, ATTENTION, t->g->tokens, w->out, 1);
   add_act(t, &attn_grads, ATTENTION, t->g->tokens, w->q, 1);
-  add_act(t, &attn_grads, ATTENTION, w->kv_rows, w->k + w->v, 1);
+  int64_t rows = t->g->head_groups > 1 ? t->g->tokens : w->kv_rows; /* of all tokens: the gathered ones' */
+  add_act(t, &attn_grads, ATTENTION, rows, w->k + w->v, 1);
   if (t->v->job->attention == SPP_ATTN_EAGER)
     add_scores(t);
   else
@@ -192,10 +196,14 @@ static void add_ring_te(const struct transient_view *t, const struct attention_w
   add_act(t, &ring_kv_dkv, ATTENTION, g->tokens, w->k + w->v, 4);
   add_act(t, &ring_dq, ATTENTION, g->tokens, w->q, 1);
 }
-/* AttnFuncWithCPAndKVAllGather. */
+/* AttnFuncWithCPAndKVAllGather. By groups of heads: the one at work, the next on its way, and one's
+ * gradients; outputs of groups are joined (ring_flash_attn 0.1.8 llama3_flash_attn_varlen.py kv_buffer,
+ * kv_buffer_copy, dkv_buffer, out_list). */
 static void add_gather(const struct transient_view *t, const struct attention_widths *w) {
-  add_act(t, &gather_kv, FORWARD | ATTENTION, w->kv_rows, w->k + w->v, 2);
-  add_act(t, &gather_dkv, ATTENTION, w->kv_rows, w->k + w->v, 1);
+  int64_t groups = t->g->head_groups, kv = spp_ceil_div(w->k + w->v, groups);
+  add_act(t, &gather_kv, FORWARD | ATTENTION, w->kv_rows, kv, 2);
+  add_act(t, &gather_dkv, ATTENTION, w->kv_rows, kv, 1);
+  add_act(t, &gather_outs, FORWARD, t->g->tokens, w->out, groups > 1 ? 1 : 0);
 }
 
 static void add_sequence_parallel(const struct transient_view *t, const struct attention_widths *w) {

@@ -80,10 +80,17 @@ void spp_attention_time_count(const struct spp_timing_context *c, const struct s
   if (c->layout->sp_kind ==
       SPP_SP_ALLGATHER) {       /* two chunks per rank, each against a prefix of the gathered K and V */
     flops *= ring_imbalance(c); /* contiguous shards: the last rank sees every key */
-    double gathered = e * t * sr * kv, copies = spp_memory_s(r, SPP_MEMORY_STREAM, 2 * gathered);
+    double gathered = e * t * sr * kv, groups = (double)g->head_groups;
+    double calls = spp_most(2, groups * (c->job->ring_order == SPP_RING_ZIGZAG ? 2 : 1));
+    /* reordered when gathered, both ways in backward; by groups of heads (ring_flash_attn 0.1.8
+     * llama3_flash_attn_varlen.py) only the own part is cut out, and zeros wait for the gathered gradients */
+    double copied = groups > 1 ? 2 * e * t * kv : 2 * gathered, zeros = groups > 1 ? gathered : 0;
+    double copies = spp_memory_s(r, SPP_MEMORY_STREAM, copied),
+           zeros_s = spp_memory_s(r, SPP_MEMORY_STREAM, zeros);
     bytes += gathered;
-    *forward_s = r->forward.t0_s + copies + spp_attention_s(&r->forward, flops, span, head, bytes);
-    *backward_s = r->backward.t0_s + 2 * copies +
+    *forward_s =
+        (calls - 1) * r->forward.t0_s + copies + spp_attention_s(&r->forward, flops, span, head, bytes);
+    *backward_s = (calls - 1) * r->backward.t0_s + 2 * copies + zeros_s +
                   spp_attention_s(&r->backward, flops * BACKWARD_FLOPS_X2 / 2.0, span, head, bytes);
     return;
   }

@@ -47,6 +47,7 @@ static void fixture_init(struct fixture *f, int64_t tokens, int64_t q_width, int
                                .sp = 1,
                                .m = 1,
                                .pieces = 1,
+                               .head_groups = 1,
                                .tokens = tokens,
                                .piece_tokens = tokens,
                                .stream_tokens = tokens,
@@ -178,6 +179,26 @@ static void tiny_ring_and_allgather(void **state) {
 }
 
 /* ALST with 8 ranks on 2 KV heads: rep 4; T = 8: 16*7/8*(256+256). */
+/* Two groups of heads: as many bytes in twice the gathers (ring_flash_attn llama3_flash_attn_varlen.py). */
+static void groups_of_heads_are_gathered_one_by_one(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_init(&f, 32, 128, 32, 64);
+  f.layout.sp_kind = SPP_SP_ALLGATHER;
+  f.g.sr = f.layout.ring = 4;
+  run(&f);
+  int64_t bytes = f.comm.layer_forward_bytes[SPP_GROUP_RING],
+          message = find(&f, "k", SPP_PASS_FORWARD)->message_bytes;
+  int64_t scattered = sum(&f, SPP_GROUP_RING, SPP_PASS_BACKWARD);
+  expect_i64(message, 2048); /* 32 tokens of 32 columns in 16 bit */
+  f.g.head_groups = 2;
+  run(&f);
+  expect_i64(f.comm.layer_forward_bytes[SPP_GROUP_RING], bytes);
+  expect_i64(sum(&f, SPP_GROUP_RING, SPP_PASS_BACKWARD), scattered);
+  expect_i64(find(&f, "k", SPP_PASS_FORWARD)->message_bytes, message / 2);
+  expect_i64(find(&f, "dk", SPP_PASS_BACKWARD)->count_per_step, 2);
+}
+
 static void replicated_kv_heads_travel_too(void **state) {
   (void)state;
   struct fixture f;
@@ -435,6 +456,7 @@ int main(void) {
       cmocka_unit_test(qwen7b_volumes_at_32k),
       cmocka_unit_test(tiny_ulysses_messages),
       cmocka_unit_test(tiny_ring_and_allgather),
+      cmocka_unit_test(groups_of_heads_are_gathered_one_by_one),
       cmocka_unit_test(replicated_kv_heads_travel_too),
       cmocka_unit_test(full_recompute_repeats_the_forward_exchange),
       cmocka_unit_test(tensor_parallel_volumes),

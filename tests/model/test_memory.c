@@ -49,6 +49,31 @@ static void a_trained_embedding_beside_adapters_is_a_second_copy(void **state) {
   jobs_close(&f);
 }
 
+/* 2 KV heads over 4 ranks of 8 tokens each: kv_buffer and its copy hold one head's K and V of all 32,
+ * dkv_buffer its gradients; dk and dv of the own tokens are whole (ring_flash_attn
+ * llama3_flash_attn_varlen.py). */
+static void heads_gathered_one_by_one_need_less(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  const enum spp_moment attention = SPP_MOMENT_BACKWARD_ATTENTION;
+  open_tiny(&f);
+  f.layout.sp_kind = SPP_SP_ALLGATHER;
+  f.layout.ring = 4;
+  for (int heads = 0; heads < 2; heads++) { /* 0: all at once */
+    const int64_t groups = heads ? 2 : 1;
+    f.framework.allgather_heads = heads;
+    jobs_predict(&f);
+    expect_i64(jobs_ledger(&f, "gathered K and V", SPP_MOMENT_FORWARD), 2 * 2 * T * 2 * DK / groups);
+    expect_i64(jobs_ledger(&f, "gradients of gathered K and V", attention), 2 * T * 2 * DK / groups);
+    expect_i64(jobs_ledger(&f, "gradients of q, k, v", attention),
+               2 * (T / 4) * DQ + 2 * (heads ? T / 4 : T) * 2 * DK);
+    expect_i64(jobs_ledger(&f, "dk, dv expanded to all query heads", attention), 2 * 2 * T * DQ / groups);
+    expect_i64(jobs_ledger(&f, "fp32 accumulator of dq", attention), 4 * (T / 4) * DQ / groups);
+    expect_i64(jobs_ledger(&f, "outputs of head groups", SPP_MOMENT_FORWARD), heads ? 2 * (T / 4) * DQ : 0);
+  }
+  jobs_close(&f);
+}
+
 static void offloaded_inputs_leave_two_on_the_gpu(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -328,6 +353,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(fsdp_under_a_pipeline_holds_the_stage_whole),
       cmocka_unit_test(a_trained_embedding_beside_adapters_is_a_second_copy),
+      cmocka_unit_test(heads_gathered_one_by_one_need_less),
       cmocka_unit_test(offloaded_inputs_leave_two_on_the_gpu),
       cmocka_unit_test(offloaded_layers_leave_their_tensors_to_the_host),
       cmocka_unit_test(stages_hold_several_micro_batches),
