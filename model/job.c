@@ -137,7 +137,7 @@ static enum spp_status require(const struct spp_framework *framework, const char
 }
 
 static bool gpu_has_dtype(const struct spp_gpu *gpu, enum spp_dtype dtype) {
-  return !gpu || dtype == SPP_DTYPE_FP32 || gpu->flops_per_s[dtype] > 0;
+  return !gpu || gpu->flops_per_s[dtype] > 0;
 }
 
 /* Blackwell and later (torchtitan 0.3.0 components/quantization/nvfp4.py has_cuda_capability(10, 0)). */
@@ -305,8 +305,8 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
     if (status != SPP_OK) return status;
   }
   if (!gpu_has_dtype(j.gpu, j.dtype) || (j.fp4 && !gpu_has_fp4(j.gpu)))
-    return spp_diag_set(diag, SPP_ERR_USAGE, "--dtype", "choose another dtype or GPU", "%s has no %s units",
-                        j.gpu->display, spp_words_name(SPP_WORDS_DTYPE, (int)spp_job_format(&j)));
+    return spp_diag_set(diag, SPP_ERR_USAGE, "--dtype", "choose another dtype or GPU",
+                        "%s has no %s units of known speed", j.gpu->display, spp_words_name(SPP_WORDS_DTYPE, (int)spp_job_format(&j)));
   spp_params_count(spec->arch, &j.params);
   spp_model_sums_count(spec->arch, j.lora_targets, &j.sums);
   spp_job_widths(&j);

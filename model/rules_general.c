@@ -197,7 +197,7 @@ RULE(no_loss) {
   return !job->framework->losses[job->loss];
 }
 RULE(gpu_dtype) {
-  return job->gpu && job->dtype != SPP_DTYPE_FP32 && !(job->gpu->flops_per_s[job->dtype] > 0);
+  return job->gpu && !(job->gpu->flops_per_s[job->dtype] > 0);
 }
 RULE(gpu_attention) {
   int cc = job->gpu ? job->gpu->compute_capability : 0;
@@ -344,7 +344,7 @@ const struct spp_rule spp_rules_general[] = {
     {"attention-support", no_attention, "{framework} does not use {attention} attention", 0, SPP_VARY_NONE,
      has},
     {"loss-support", no_loss, "{framework} has no {loss} loss", SPP_AXIS_LOSS, SPP_VARY_NONE, has},
-    {"gpu-dtype", gpu_dtype, "{gpu} has no {dtype} units", 0, SPP_VARY_NONE, "datasheet, configs/gpus"},
+    {"gpu-dtype", gpu_dtype, "{gpu} has no {dtype} units of known speed", 0, SPP_VARY_NONE, "datasheet, configs/gpus"},
     {"gpu-attention", gpu_attention,
      "{attention} does not run on {gpu} (fa2: compute capability 8.0 and up, fa3: 9.0)", 0, SPP_VARY_NONE,
      "Dao-AILab/flash-attention README"},

@@ -97,7 +97,7 @@ static struct stage_clock run_stage(const struct spp_stage_time *t, const struct
   double backward = device[SPP_PASS_RECOMPUTE] + device[SPP_PASS_BACKWARD];
   clock.forward_s = spp_most(device[SPP_PASS_FORWARD], t->forward_host_s);
   clock.backward_s = spp_most(backward, t->backward_host_s);
-  clock.host_wait_s = clock.forward_s + clock.backward_s - device[SPP_PASS_FORWARD] - backward;
+  clock.host_wait_s = (clock.forward_s - device[SPP_PASS_FORWARD]) + (clock.backward_s - backward);
   return clock;
 }
 

@@ -188,8 +188,10 @@ void spp_state_exposure_count(const struct spp_timing_context *c, double forward
     if (inside_layers(op)) continue;
     if (op->overlap != SPP_OVERLAP_NONE)
       op->exposed_s = op->time_s * spp_most(least_exposed, kept[op->overlap == SPP_OVERLAP_BACKWARD]);
-    op->exposed_s += copies_s(c, op);
-    exposed->step_s[op->group] += op->exposed_s;
     exposed->hidden_s += op->time_s - op->exposed_s;
+    double copies = copies_s(c, op);
+    op->time_s += copies;
+    op->exposed_s += copies;
+    exposed->step_s[op->group] += op->exposed_s;
   }
 }

@@ -64,6 +64,7 @@ static void kernels_and_dtype_follow_the_gpu(void **state) {
     struct spp_job_spec spec;
     struct spp_job job;
     struct spp_diag diag;
+    gpu.flops_per_s[SPP_DTYPE_FP32] = 1e13;
     gpu.flops_per_s[SPP_DTYPE_FP16] = 1e14;
     gpu.flops_per_s[SPP_DTYPE_BF16] = rows[i].bf16 ? 1e14 : 0;
     spp_job_spec_clear(&spec);
@@ -81,6 +82,24 @@ static void kernels_and_dtype_follow_the_gpu(void **state) {
     expect_has(diag.what, "no bf16 units");
   }
   expect_note("%s", "");
+}
+
+/* A product at an unknown rate takes an unknown time, not none: MFU 0 % at the best speed of all. */
+static void a_format_without_a_known_rate_is_refused(void **state) {
+  struct spp_gpu gpu = {.compute_capability = 80, .display = "a GPU"};
+  struct spp_job_spec spec;
+  struct spp_job job;
+  struct spp_diag diag;
+  (void)state;
+  gpu.flops_per_s[SPP_DTYPE_FP16] = 1e14;
+  spp_job_spec_clear(&spec);
+  spec.arch = case_heads(28, 4);
+  spec.gpu = &gpu, spec.gpus = 8, spec.seq_tokens = 4096;
+  spec.dtype = SPP_DTYPE_FP32;
+  expect_status(spp_job_resolve(&spec, case_framework("ms-swift"), &job, &diag), SPP_ERR_USAGE, &diag);
+  expect_has(diag.what, "no fp32 units of known speed");
+  spec.dtype = SPP_DTYPE_FP16;
+  expect_status(spp_job_resolve(&spec, case_framework("ms-swift"), &job, &diag), SPP_OK, &diag);
 }
 
 static void what_a_framework_cannot_do_is_refused_with_what_it_can(void **state) {

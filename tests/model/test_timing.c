@@ -123,21 +123,25 @@ static const struct {
   int64_t tp, pp, ulysses, ring;
 } walks[] = {{"megatron-lm", 1, 1, 1, 1}, {"megatron-lm", 8, 1, 1, 1},  {"megatron-lm", 2, 4, 1, 2},
              {"megatron-lm", 1, 2, 4, 2}, {"megatron-lm", 1, 1, 1, 16}, {"ms-swift", 1, 1, 8, 1},
-             {"ms-swift", 1, 1, 8, 2},    {"deepspeed", 1, 1, 8, 1}};
+             {"ms-swift", 1, 1, 8, 2},    {"deepspeed", 1, 1, 8, 1},    {"torchtitan", 2, 1, 1, 1},
+             {"spplan", 1, 1, 1, 1},      {"spplan", 4, 1, 1, 1}};
 
 static void the_parts_sum_to_the_step_and_bound_it(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof walks / sizeof walks[0]; i++) {
+  for (size_t n = 0; n < 2 * sizeof walks / sizeof walks[0]; n++) {
     struct bench b;
+    size_t i = n / 2;
     bench_open(&b, walks[i].framework, 16, 32768, 16);
     bench_model(&b, "llama3.1-8b");
+    if (n % 2) b.job.overlap = 0;
     struct spp_request request = request_of(walks[i].tp, walks[i].pp, walks[i].ulysses, walks[i].ring);
     struct spp_layout layout = layout_of(&b, &request);
     struct result r = run(&b, &layout);
     const struct spp_time *t = &r.time;
     double comm = 0, peak = 16 * 989e12;
-    expect_note("walk %zu", i);
+    expect_note("walk %zu, %s", i, n % 2 ? "nothing overlaps" : "as the framework does");
     expect_rel(parts_sum(t), t->step_s, 1e-12);
+    expect_true(t->host_s >= 0);
     for (int k = 0; k < r.comm.count; k++) {
       const struct spp_comm_op *op = &r.comm.ops[k];
       expect_true(op->time_s > 0 && op->exposed_s >= 0 && op->exposed_s <= op->time_s * (1 + 1e-12));
