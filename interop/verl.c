@@ -55,7 +55,8 @@ static const struct spp_format_note notes[] = {
 };
 
 /* verl 0.9.1 verl/trainer/ppo/ray_trainer.py RayPPOTrainer._update_actor: an optimizer step takes
- * ppo_mini_batch_size prompts with all their completions, whatever a rollout samples. */
+ * ppo_mini_batch_size prompts with all their completions, whatever a rollout samples; 256 unless said
+ * (verl/trainer/config/actor/actor.yaml), and no more than the rollout has. */
 static void settle_mini_batch(struct spp_reading *r) {
   static const char flag[] = "actor_rollout_ref.actor.ppo_mini_batch_size";
   const char *prompts = spp_reading_flag(r, flag), *mode = spp_reading_word(r, "mode");
@@ -64,10 +65,12 @@ static void settle_mini_batch(struct spp_reading *r) {
   if (!prompts && (!mode || strcmp(mode, "grpo") != 0)) return;
   if (!prompts) prompts = "256"; /* trainer/config/actor/actor.yaml */
   spp_reading_bind(r, "prompts", prompts, entry);
-  int64_t batch = spp_sat_mul(spp_reading_number(r, "prompts", 1), spp_reading_number(r, "completions", 1));
+  int64_t count = spp_reading_number(r, "prompts", 1);
+  if (!entry) count = spp_min64(count, spp_reading_number(r, "global_batch", count));
+  count = spp_sat_mul(count, spp_reading_number(r, "completions", 1));
   spp_reading_unbind(r, "prompts");
   spp_reading_unbind(r, "global_batch");
-  snprintf(text, sizeof text, "%" PRId64, batch);
+  snprintf(text, sizeof text, "%" PRId64, count);
   spp_reading_bind(r, "global_batch", text, entry);
 }
 

@@ -299,6 +299,11 @@ static const struct {
      "{\"model\":\"Qwen/Qwen3-0.6B\",\"model_class\":\"llm\",\"dist_config\":{\"name\":\"fsdp2\",\"cp_mode\":"
      "\"ulysses\",\"cp_size\":2},\"train_dataset\":\"x.yaml\",\"micro_batch_size\":1,\"cutoff_len\":2048}",
      "llama-factory", "model=qwen3-0.6b zero=3 sp=2 micro-batch=1 seq=2048 method=full"},
+    /* fewer prompts than the 256 of a mini-batch nobody named */
+    {"f.sh",
+     "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo trainer.n_gpus_per_node=8 "
+     "data.train_batch_size=32 actor_rollout_ref.rollout.n=5",
+     "verl", "mode=grpo gpus=8 completions=5 global-batch=160"},
     /* verl examples/grpo_trainer: 256 prompts x 5 completions an optimizer step = 40 x 8 GPUs x 4 */
     {"f.sh",
      "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.max_prompt_length=512 "

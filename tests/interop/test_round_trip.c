@@ -45,7 +45,14 @@ static void random_job(const struct spp_framework *f, struct spp_job_spec *spec,
   jobs_spec(models[next_random() % 4], "h100-80gb", pick(gpus, 6), pick(lengths, 4), spec);
   spec->global_batch = pick(gpus, 6) * spec->gpus;
   spec->method = pick_allowed(f->methods, SPP_METHOD_COUNT);
-  spec->mode = f->modes[SPP_MODE_DPO] && next_random() % 4 == 0 ? SPP_MODE_DPO : SPP_MODE_TRAIN;
+  const int64_t preferred = next_random() % 4;
+  spec->mode = SPP_MODE_TRAIN;
+  if (f->modes[SPP_MODE_DPO] && preferred == 0) spec->mode = SPP_MODE_DPO;
+  if (f->modes[SPP_MODE_GRPO] && preferred == 1) {
+    spec->mode = SPP_MODE_GRPO;
+    spec->grpo_completions = pick(small, 4);
+    spec->global_batch *= spec->grpo_completions; /* whole groups */
+  }
   spec->dtype = next_random() % 4 == 0 && f->dtypes[SPP_DTYPE_FP16] ? SPP_DTYPE_FP16 : SPP_DTYPE_BF16;
   spec->packing = next_random() % 2 == 0;
   if (spec->method == SPP_METHOD_LORA || spec->method == SPP_METHOD_QLORA) {
