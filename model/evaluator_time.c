@@ -152,8 +152,7 @@ void spp_evaluator_time(struct spp_evaluator *e, const struct spp_job *job, cons
 }
 
 /* What states add is not negative: exposed exchanges, with what the hidden ones take from the compute beside
- * them (copies after a gather make `hidden` smaller by what they make `exposed` larger, of which less than
- * half is taken), the optimizer, copies to the host. */
+ * them, the optimizer, copies to the host. */
 double spp_evaluator_least_s(struct spp_evaluator *e, const struct spp_job *job,
                              const struct spp_layout *layout, const struct spp_evaluator_place *place) {
   static const double rounding = 1 - 1e-9;

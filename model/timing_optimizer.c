@@ -98,24 +98,22 @@ static double offloaded_bytes(const struct spp_timing_context *c, const struct s
 
 /* Gradients go down and weights come up once a step; with offloaded parameters every pass also fetches its
  * shard; offloaded layer inputs travel once each way per micro-batch and layer. Copies hide under the pass
- * they belong to, except the weights that come back after the step. */
+ * they belong to, except the weights that come back after the step; up and down have an engine and a
+ * direction of the link each (CUDA C++ Programming Guide, "Concurrent Data Transfers"), so that the longer of
+ * the two shows. */
 double spp_offload_exposed_s(const struct spp_timing_context *c, const struct spp_stage *stage,
                              double forward_s, double backward_s) {
   const struct spp_geometry *g = c->g;
   const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *s = &now;
-  double per_byte = c->rates->pcie_s_per_byte, m = (double)g->m, exposed = 0;
+  double per_byte = c->rates->pcie_s_per_byte, m = (double)g->m, grads = 0, fetch = 0, inputs = 0;
   if (!c->trains || c->layout->offload == SPP_OFFLOAD_NONE) return 0;
-  if (offloads_optimizer(c)) {
-    double elements = stage_elements(c, stage, s->shard_optimizer), wire = (double)g->element_bytes;
-    exposed += elements * wire * per_byte + spp_positive(elements * wire * per_byte - backward_s);
-  }
-  if (spp_offload_params(c->layout->offload)) {
-    double fetch_s = stage_elements(c, stage, true) * (double)g->element_bytes * per_byte;
-    exposed += m * (spp_positive(fetch_s - forward_s) + spp_positive(fetch_s - backward_s));
-  }
-  if (spp_offload_activations(c->layout->offload)) {
-    double bytes = offloaded_bytes(c, stage);
-    exposed += m * (spp_positive(bytes * per_byte - forward_s) + spp_positive(bytes * per_byte - backward_s));
-  }
-  return exposed;
+  if (offloads_optimizer(c))
+    grads = stage_elements(c, stage, s->shard_optimizer) * (double)g->element_bytes * per_byte;
+  if (spp_offload_params(c->layout->offload))
+    fetch = stage_elements(c, stage, true) * (double)g->element_bytes * per_byte;
+  if (spp_offload_activations(c->layout->offload))
+    inputs = per_byte * offloaded_bytes(c, stage);
+  double back = grads, up = fetch + inputs; /* in backward */
+  return back + m * spp_positive(spp_most(fetch, inputs) - forward_s) +
+         (m - 1) * spp_positive(up - backward_s) + spp_positive(spp_most(up, grads) - backward_s);
 }
