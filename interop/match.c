@@ -443,10 +443,22 @@ static void unknown(struct spp_reading *r, const struct spp_entry *e, const stru
 static const char meeting_place[] = "master_addr master_port main_process_ip main_process_port node_rank "
                                     "machine_rank rdzv_backend rdzv_conf rdzv_endpoint rdzv_id";
 
+/* The same flag further on, or in the command where this one is in a file. */
+static const struct spp_entry *overriding(const struct spp_reading *r, const struct spp_entry *e) {
+  const struct spp_entry *last = spp_entries_find(&r->entries, SPP_ENTRY_FLAG, e->name);
+  return last != e && last->used ? last : NULL;
+}
+
 static void leftover(struct spp_reading *r, const struct spp_entry *e, const struct names *modelled,
                      const struct names *all) {
   const char *why = note_about(r->format, e->name);
-  if (listed(modelled, e->name) && !spp_names_have(meeting_place, e->name) && !spp_value_is_false(e->value) &&
+  const struct spp_entry *last = overriding(r, e);
+  if (last && e->value && last->value && !same_value(e->value, last->value))
+    spp_reading_say(r, SPP_IMPORT_VALUE, e, NULL, "%s %s: %s %s counts instead", e->typed, e->value,
+                    last->typed, last->value);
+  else if (last)
+    spp_reading_say(r, SPP_IMPORT_PASSED, e, NULL, "%s", e->typed);
+  else if (listed(modelled, e->name) && !spp_names_have(meeting_place, e->name) && !spp_value_is_false(e->value) &&
       !has_value(modelled, e))
     spp_reading_say(r, SPP_IMPORT_VALUE, e, NULL, "%s %s: not a value that the prediction knows", e->typed,
                     e->value ? e->value : "");

@@ -11,14 +11,15 @@
 
 /* ---- next ---- */
 
-/* How much a change is worth; 0 = not worth a line. A plan that does not fit is helped by what makes it fit.
- */
+/* How much a change is worth; 0 = not worth a line. A plan that does not fit is helped by what makes it fit,
+ * and after that by what brings it nearer. */
 static double worth(const struct spp_plan *plan, const struct spp_outcome *outcome) {
   const struct spp_memory *now = &plan->prediction.memory;
   if (!outcome->legal) return 0;
-  if (!spp_memory_feasible(now)) return outcome->feasible ? 10 + outcome->speed : 0;
-  if (!outcome->feasible) return 0;
   double saved = (double)outcome->saved_bytes / (double)spp_max64(1, now->device_bytes);
+  if (!spp_memory_feasible(now) && outcome->feasible) return 10 + outcome->speed;
+  if (!spp_memory_feasible(now)) return saved >= 0.1 && outcome->prediction.memory.host_fits ? saved : 0;
+  if (!outcome->feasible) return 0;
   bool faster = outcome->speed >= 0.01 && spp_outcome_likely(plan, outcome),
        smaller = saved >= 0.02 && outcome->speed >= -0.15;
   if (!faster && !smaller) return 0;
@@ -27,11 +28,13 @@ static double worth(const struct spp_plan *plan, const struct spp_outcome *outco
 
 static void say_next(const struct spp_plan *plan, const char *code, const char *words,
                      const struct spp_outcome *outcome, struct spp_advice_list *list) {
-  char speed[32], delta[32], bytes[32], odds[32] = "";
-  bool rescued = !spp_memory_feasible(&plan->prediction.memory);
-  if (!spp_outcome_likely(plan, outcome))
-    snprintf(odds, sizeof odds, ", only %.0f %% likely to fit",
-             floor(100 * outcome->prediction.memory.fit_probability));
+  const struct spp_memory *then = &outcome->prediction.memory;
+  char speed[32], delta[32], bytes[32], odds[48] = "";
+  bool rescued = outcome->feasible && !spp_memory_feasible(&plan->prediction.memory);
+  if (!outcome->feasible)
+    snprintf(odds, sizeof odds, ", still %s over", spp_bytes_print(-then->headroom_bytes, bytes));
+  else if (!spp_outcome_likely(plan, outcome))
+    snprintf(odds, sizeof odds, ", only %.0f %% likely to fit", floor(100 * then->fit_probability));
   spp_advice_add(list, code, "%s: %s%s (%s), %s%s", words, rescued ? "fits, " : "",
                  spp_change_bytes(-outcome->saved_bytes, delta),
                  spp_bytes_print(outcome->prediction.memory.device_bytes, bytes),

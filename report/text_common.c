@@ -229,8 +229,17 @@ void spp_text_epoch_line(const struct spp_report *report, const struct spp_job *
   if (!(epoch_s > 0)) return;
   spp_para_begin(&para, style, "epoch", out);
   spp_para_item(&para, SPP_TONE_PLAIN, "%s", spp_seconds_print(epoch_s, seconds));
-  if (usd > 0 && usd < 1e15) spp_para_item(&para, SPP_TONE_PLAIN, "%s USD", spp_text_rate(usd, dollars));
+  if (usd > 0 && usd < 1e15)
+    spp_para_item(&para, SPP_TONE_PLAIN, "%s USD at %.2f USD a GPU-hour", spp_text_rate(usd, dollars),
+                  job->usd_per_gpu_hour);
   spp_para_end(&para);
+}
+
+void spp_text_cost_item(const struct spp_job *job, const struct spp_time *time, struct spp_para *para) {
+  char usd[32];
+  if (time->usd_per_million_tokens > 0)
+    spp_para_item(para, SPP_TONE_PLAIN, "%s USD a million tokens at %.2f USD a GPU-hour",
+                  spp_text_rate(time->usd_per_million_tokens, usd), job->usd_per_gpu_hour);
 }
 
 void spp_text_failures_line(const struct spp_report *report, const struct spp_plan *plan,

@@ -219,7 +219,7 @@ static void more_line(const struct spp_text_style *style, struct spp_str *out) {
 static void machines_line(const struct spp_plan_report *answer, const struct spp_text_style *style,
                           struct spp_str *out) {
   const struct spp_machines_result *machines = answer->machines;
-  char rate[32], change[32], usd[32], value[32];
+  char rate[32], change[32], value[32];
   struct spp_para para;
   bool valued = answer->find && answer->find->what != SPP_FIND_PARETO;
   if (!machines) return;
@@ -239,12 +239,19 @@ static void machines_line(const struct spp_plan_report *answer, const struct spp
                   i ? " (" : "",
                   i ? spp_text_signed_percent(time->tokens_per_s / best->tokens_per_s, change) : "",
                   i ? ")" : "");
-    if (time->usd_per_million_tokens > 0)
-      spp_para_item(&para, SPP_TONE_PLAIN, "%s USD a million tokens at %.2f USD a GPU-hour",
-                    spp_text_rate(time->usd_per_million_tokens, usd), own->usd_per_gpu_hour);
-    else
-      spp_para_item(&para, SPP_TONE_DIM, "no price known");
+    spp_text_cost_item(&answer->search->plans[own->best].job, time, &para);
+    if (!(time->usd_per_million_tokens > 0)) spp_para_item(&para, SPP_TONE_DIM, "no price known");
   }
+  spp_para_end(&para);
+}
+
+/* Of the one GPU type that was asked; several stand in the line above. */
+static void cost_line(const struct spp_plan_report *answer, const struct spp_text_style *style,
+                      struct spp_str *out) {
+  struct spp_para para;
+  if (answer->machines || answer->options->objective != SPP_OBJECTIVE_COST) return;
+  spp_para_begin(&para, style, "cost", out);
+  spp_text_cost_item(&answer->search->plans[0].job, &answer->search->plans[0].prediction.time, &para);
   spp_para_end(&para);
 }
 
@@ -267,6 +274,7 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   spp_str_addc(out, '\n');
   layout_line(plan, style, out);
   machines_line(answer, style, out);
+  cost_line(answer, style, out);
   if (style->quiet) return;
   spp_text_memory_bar(&plan->prediction.memory, style, out);
   spp_text_comm_line(&plan->layout, &plan->prediction.comm, style, out);

@@ -86,9 +86,7 @@ static void efficiency_line(const struct spp_predict_report *answer, const struc
   spp_para_item(&para, SPP_TONE_PLAIN, "%s TFLOP/s a GPU", spp_text_rate(time->tflops_per_gpu_causal, c));
   log_item(answer, &para);
   spp_para_item(&para, SPP_TONE_PLAIN, "%s tok/s in all", spp_text_rate(time->tokens_per_s, d));
-  if (time->usd_per_million_tokens > 0)
-    spp_para_item(&para, SPP_TONE_PLAIN, "%s USD a million tokens",
-                  spp_text_rate(time->usd_per_million_tokens, a));
+  spp_text_cost_item(answer->job, time, &para);
   spp_para_end(&para);
 }
 

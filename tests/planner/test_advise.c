@@ -196,6 +196,20 @@ static void a_job_that_does_not_fit_is_told_what_would(void **state) {
   expect_has(advice[0].text, "fits");
 }
 
+/* No single change is enough, and the largest step towards it is still worth a line. */
+static void a_job_that_nothing_saves_is_told_what_helps_most(void **state) {
+  static const struct setting setting = {"qwen2.5-14b", "deepspeed", "h100-80gb", 8, 131072, PLAIN, .zero = 2};
+  struct spp_plan plan;
+  struct spp_advice advice[SPP_MAX_ADVICE];
+  (void)state;
+  plan_of(&setting, &plan);
+  expect_false(plan.prediction.memory.fits);
+  int count = spp_advise_next(&plan, advice, SPP_MAX_ADVICE);
+  expect_true(count > 0);
+  expect_has(advice[0].text, "fused loss: -");
+  expect_has(advice[0].text, "GiB over");
+}
+
 static void alternatives_lose_for_a_reason_with_a_number(void **state) {
   struct spp_search_options options;
   struct spp_search_result result;
@@ -272,6 +286,7 @@ int main(void) {
       cmocka_unit_test(a_short_plain_job_has_no_warnings),
       cmocka_unit_test(inference_is_not_told_to_overlap_gradients),
       cmocka_unit_test(a_job_that_does_not_fit_is_told_what_would),
+      cmocka_unit_test(a_job_that_nothing_saves_is_told_what_helps_most),
       cmocka_unit_test(alternatives_lose_for_a_reason_with_a_number),
       cmocka_unit_test(what_nobody_said_is_listed),
   };
