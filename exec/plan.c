@@ -37,7 +37,8 @@ enum spp_status spp_exec_plan_open(const char *config_dir, const struct spp_exec
   plan->layout = setting->layout;
   if (setting->arch->experts == 0) plan->layout.etp = setting->layout.tp;
   plan->gpu.capacity_bytes = INT64_MAX / 2;
-  plan->gpu.flops_per_s[SPP_DTYPE_BF16] = 1; /* it computes in bf16; how fast, a probe tells */
+  plan->gpu.flops_per_s[SPP_DTYPE_FP32] = 1; /* it computes in both; how fast, a probe tells */
+  plan->gpu.flops_per_s[SPP_DTYPE_BF16] = 1;
   plan->cluster.gpus_per_node = (int)spp_layout_world(&setting->layout);
   SPP_TRY(spp_framework_load(config_dir, "spplan", &plan->arena, &framework, diag));
   spp_job_spec_clear(&spec);

@@ -206,7 +206,7 @@ static void a_job_that_nothing_saves_is_told_what_helps_most(void **state) {
   expect_false(plan.prediction.memory.fits);
   int count = spp_advise_next(&plan, advice, SPP_MAX_ADVICE);
   expect_true(count > 0);
-  expect_has(advice[0].text, "fused loss: -");
+  expect_has(advice[0].text, "chunked loss: -");
   expect_has(advice[0].text, "GiB over");
 }
 
