@@ -185,6 +185,7 @@ int main(void) {
       TEST(a_spec_with_nothing_gives_the_fields_defaults),
       TEST(lora_takes_the_frameworks_dropout),
       TEST(kernels_and_dtype_follow_the_gpu),
+      TEST(a_format_without_a_known_rate_is_refused),
       TEST(what_a_framework_cannot_do_is_refused_with_what_it_can),
       TEST(documents_are_packed_in_their_order),
       TEST(widths_grow_where_too_few_runs_stand_behind_them),
