@@ -20,14 +20,31 @@ static int64_t estimate(const struct spp_memory_view *v, int64_t parameters) {
   return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
 
+/* Frozen weights of the whole model as they are stored: packed where they are quantised. */
+static int64_t frozen_bytes(const struct spp_memory_view *v) {
+  const struct spp_state_counts *rest[] = {&v->embedding, &v->position, &v->head, &v->other, &v->vision};
+  const struct spp_geometry *g = v->g;
+  int64_t dense = 0, experts = 0;
+  for (int k = 0; k < v->job->arch->kind_count; k++) {
+    int64_t layers = v->job->arch->kinds[k].count;
+    dense = spp_sat_add(dense, spp_sat_mul(layers, v->kinds[k].frozen_bytes));
+    experts = spp_sat_add(experts, spp_sat_mul(layers, v->kinds[k].frozen_expert_bytes));
+  }
+  for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
+    dense = spp_sat_add(dense, rest[i]->frozen_bytes);
+  return spp_sat_add(spp_sat_mul(dense, g->tp), spp_sat_mul(experts, spp_sat_mul(g->ep, g->etp)));
+}
+
 /* Elsewhere what left the GPUs of a node, without slack. */
-static int64_t moved(const struct spp_memory_view *v, int64_t trainable, int64_t elements) {
+static int64_t moved(const struct spp_memory_view *v, int64_t trainable) {
   const struct spp_states *r = &v->regime;
   int64_t bytes = spp_sat_mul(trainable, r->master_bytes + r->moment_bytes);
   if (v->job->framework->sharding != SPP_SHARDING_MEGATRON)
     bytes = spp_sat_add(bytes, spp_sat_mul(trainable, r->grad_bytes));
-  if (spp_offload_params(v->layout->offload))
-    bytes = spp_sat_add(bytes, spp_sat_mul(elements, r->weight_bytes));
+  if (spp_offload_params(v->layout->offload)) {
+    bytes = spp_sat_add(bytes, spp_sat_mul(trainable, r->weight_bytes));
+    if (spp_job_has_adapters(v->job)) bytes = spp_sat_add(bytes, frozen_bytes(v));
+  }
   return spp_ceil_div(bytes, spp_max64(1, v->g->nodes));
 }
 
@@ -92,6 +109,6 @@ int64_t spp_memory_host_bytes(const struct spp_memory_view *v) {
   }
   bool estimator = job->framework->sharding == SPP_SHARDING_DEEPSPEED &&
                    !job->framework->offload_keeps_grads && !spp_job_has_adapters(job);
-  int64_t states = estimator ? estimate(v, job->params.total) : moved(v, trainable, job->params.total);
+  int64_t states = estimator ? estimate(v, job->params.total) : moved(v, trainable);
   return spp_sat_add(bytes, states);
 }

@@ -74,6 +74,32 @@ static void heads_gathered_one_by_one_need_less(void **state) {
   jobs_close(&f);
 }
 
+/* FSDP keeps trained weights in fp32, frozen ones in 16 bits or packed: what leaves the GPU arrives on the host. */
+static void frozen_weights_take_on_the_host_what_they_took(void **state) {
+  (void)state;
+  static const enum spp_method methods[] = {SPP_METHOD_LORA, SPP_METHOD_QLORA};
+  int64_t here[2], there[2];
+  for (int i = 0; i < 2; i++) {
+    struct jobs_fixture f;
+    open_tiny(&f);
+    f.framework.sharding = SPP_SHARDING_FSDP;
+    f.framework.states[3].weight_bytes = 4;
+    f.layout.zero = 3;
+    f.job.method = methods[i];
+    f.job.quant = i ? SPP_QUANT_NF4 : f.job.quant;
+    f.job.lora_rank = 4;
+    jobs_predict(&f);
+    here[i] = jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP);
+    f.layout.offload = SPP_OFFLOAD_OPTIMIZER_PARAMS;
+    jobs_predict(&f);
+    expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP), 0);
+    there[i] = f.memory.host_bytes_per_node;
+    jobs_close(&f);
+  }
+  expect_true(here[1] > 0 && here[1] < here[0]);
+  expect_i64(there[0] - there[1], here[0] - here[1]);
+}
+
 static void offloaded_inputs_leave_two_on_the_gpu(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -354,6 +380,7 @@ int main(void) {
       cmocka_unit_test(fsdp_under_a_pipeline_holds_the_stage_whole),
       cmocka_unit_test(a_trained_embedding_beside_adapters_is_a_second_copy),
       cmocka_unit_test(heads_gathered_one_by_one_need_less),
+      cmocka_unit_test(frozen_weights_take_on_the_host_what_they_took),
       cmocka_unit_test(offloaded_inputs_leave_two_on_the_gpu),
       cmocka_unit_test(offloaded_layers_leave_their_tensors_to_the_host),
       cmocka_unit_test(stages_hold_several_micro_batches),
