@@ -458,8 +458,8 @@ static void leftover(struct spp_reading *r, const struct spp_entry *e, const str
                     last->typed, last->value);
   else if (last)
     spp_reading_say(r, SPP_IMPORT_PASSED, e, NULL, "%s", e->typed);
-  else if (listed(modelled, e->name) && !spp_names_have(meeting_place, e->name) && !spp_value_is_false(e->value) &&
-      !has_value(modelled, e))
+  else if (listed(modelled, e->name) && !spp_names_have(meeting_place, e->name) &&
+           !spp_value_is_false(e->value) && !has_value(modelled, e))
     spp_reading_say(r, SPP_IMPORT_VALUE, e, NULL, "%s %s: not a value that the prediction knows", e->typed,
                     e->value ? e->value : "");
   else if (why && !spp_value_is_false(e->value))

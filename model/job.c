@@ -306,7 +306,8 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
   }
   if (!gpu_has_dtype(j.gpu, j.dtype) || (j.fp4 && !gpu_has_fp4(j.gpu)))
     return spp_diag_set(diag, SPP_ERR_USAGE, "--dtype", "choose another dtype or GPU",
-                        "%s has no %s units of known speed", j.gpu->display, spp_words_name(SPP_WORDS_DTYPE, (int)spp_job_format(&j)));
+                        "%s has no %s units of known speed", j.gpu->display,
+                        spp_words_name(SPP_WORDS_DTYPE, (int)spp_job_format(&j)));
   spp_params_count(spec->arch, &j.params);
   spp_model_sums_count(spec->arch, j.lora_targets, &j.sums);
   spp_job_widths(&j);

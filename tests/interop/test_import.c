@@ -403,7 +403,8 @@ static void what_cannot_be_told_is_said(void **state) {
       {SIZES_OF_7B, SPP_IMPORT_NOTE, "Llama-3-8B"}, /* among the others of these sizes */
       {SIZES_OF_7B "--vocab-size 50304", SPP_IMPORT_VALUE, "not 50304"},
       {"swift sft --model x\nswift sft --model y", SPP_IMPORT_NOTE, "line 2 starts another job"},
-      {"swift sft --model x --max_length 8 --max_length 16", SPP_IMPORT_VALUE, "--max_length 16 counts instead"},
+      {"swift sft --model x --max_length 8 --max_length 16", SPP_IMPORT_VALUE,
+       "--max_length 16 counts instead"},
       {"swift sft --model x --max_length 16 --max_length 16", SPP_IMPORT_PASSED, "--max_length"},
   };
   (void)state;

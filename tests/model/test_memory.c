@@ -74,7 +74,8 @@ static void heads_gathered_one_by_one_need_less(void **state) {
   jobs_close(&f);
 }
 
-/* FSDP keeps trained weights in fp32, frozen ones in 16 bits or packed: what leaves the GPU arrives on the host. */
+/* FSDP keeps trained weights in fp32, frozen ones in 16 bits or packed: what leaves the GPU arrives on the
+ * host. */
 static void frozen_weights_take_on_the_host_what_they_took(void **state) {
   (void)state;
   static const enum spp_method methods[] = {SPP_METHOD_LORA, SPP_METHOD_QLORA};

@@ -198,7 +198,8 @@ static void a_job_that_does_not_fit_is_told_what_would(void **state) {
 
 /* No single change is enough, and the largest step towards it is still worth a line. */
 static void a_job_that_nothing_saves_is_told_what_helps_most(void **state) {
-  static const struct setting setting = {"qwen2.5-14b", "deepspeed", "h100-80gb", 8, 131072, PLAIN, .zero = 2};
+  static const struct setting setting = {"qwen2.5-14b", "deepspeed", "h100-80gb", 8,
+                                         131072,        PLAIN,       .zero = 2};
   struct spp_plan plan;
   struct spp_advice advice[SPP_MAX_ADVICE];
   (void)state;
