@@ -54,7 +54,7 @@ static void random_job(const struct spp_framework *f, struct spp_job_spec *spec,
     spec->global_batch *= spec->grpo_completions; /* whole groups */
   }
   spec->dtype = next_random() % 4 == 0 && f->dtypes[SPP_DTYPE_FP16] ? SPP_DTYPE_FP16 : SPP_DTYPE_BF16;
-  spec->packing = next_random() % 2 == 0;
+  spec->packing = next_random() % 2 == 0 && spec->mode != SPP_MODE_GRPO; /* samples are not packed */
   if (spec->method == SPP_METHOD_LORA || spec->method == SPP_METHOD_QLORA) {
     spec->lora_rank = pick(small, 4) * 8;
     spec->lora_targets = next_random() % 2 ? SPP_LORA_ALL_LINEAR : SPP_LORA_Q | SPP_LORA_V;
