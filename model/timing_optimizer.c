@@ -111,8 +111,7 @@ double spp_offload_exposed_s(const struct spp_timing_context *c, const struct sp
     grads = stage_elements(c, stage, s->shard_optimizer) * (double)g->element_bytes * per_byte;
   if (spp_offload_params(c->layout->offload))
     fetch = stage_elements(c, stage, true) * (double)g->element_bytes * per_byte;
-  if (spp_offload_activations(c->layout->offload))
-    inputs = per_byte * offloaded_bytes(c, stage);
+  if (spp_offload_activations(c->layout->offload)) inputs = per_byte * offloaded_bytes(c, stage);
   double back = grads, up = fetch + inputs; /* in backward */
   return back + m * spp_positive(spp_most(fetch, inputs) - forward_s) +
          (m - 1) * spp_positive(up - backward_s) + spp_positive(spp_most(up, grads) - backward_s);
