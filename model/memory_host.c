@@ -20,18 +20,24 @@ static int64_t estimate(const struct spp_memory_view *v, int64_t parameters) {
   return bytes < 9e18 ? (int64_t)bytes : INT64_MAX;
 }
 
-/* Frozen weights of the whole model as they are stored: packed where they are quantised. */
+/* Frozen weights of the whole model as they are stored: packed where they are quantised. Counted here: the
+ * search leaves the view's counts empty where it knows what the GPUs hold. */
 static int64_t frozen_bytes(const struct spp_memory_view *v) {
-  const struct spp_state_counts *rest[] = {&v->embedding, &v->position, &v->head, &v->other, &v->vision};
+  static const enum spp_outer outer[] = {SPP_OUTER_EMBEDDING, SPP_OUTER_POSITION, SPP_OUTER_HEAD,
+                                         SPP_OUTER_OTHER, SPP_OUTER_VISION};
   const struct spp_geometry *g = v->g;
+  struct spp_state_counts c;
   int64_t dense = 0, experts = 0;
   for (int k = 0; k < v->job->arch->kind_count; k++) {
     int64_t layers = v->job->arch->kinds[k].count;
-    dense = spp_sat_add(dense, spp_sat_mul(layers, v->kinds[k].frozen_bytes));
-    experts = spp_sat_add(experts, spp_sat_mul(layers, v->kinds[k].frozen_expert_bytes));
+    spp_states_count_layer(v->job, v->layout, g, k, &c);
+    dense = spp_sat_add(dense, spp_sat_mul(layers, c.frozen_bytes));
+    experts = spp_sat_add(experts, spp_sat_mul(layers, c.frozen_expert_bytes));
   }
-  for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
-    dense = spp_sat_add(dense, rest[i]->frozen_bytes);
+  for (size_t i = 0; i < sizeof outer / sizeof outer[0]; i++) {
+    spp_states_count_outer(v->job, v->layout, g, outer[i], &c);
+    dense = spp_sat_add(dense, c.frozen_bytes);
+  }
   return spp_sat_add(spp_sat_mul(dense, g->tp), spp_sat_mul(experts, spp_sat_mul(g->ep, g->etp)));
 }
 
