@@ -21,6 +21,8 @@ struct spp_kept_pipe {
   struct spp_stage_run run[SPP_KEPT_RUNS];
   bool looked_at[SPP_KEPT_RUNS]; /* by the memory model */
   struct spp_stage counted;      /* the one whose communication is counted */
+  unsigned grouped;              /* turn of the layers */
+  struct spp_memory_groups groups;
   unsigned exchanged;            /* turn of the sharding */
   int exchange_count;
   struct spp_kept_exchange {

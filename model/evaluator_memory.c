@@ -247,6 +247,10 @@ static void begin_look(struct spp_evaluator *e, const struct spp_job *job, const
   look->turn = e->layers_turn;
   spp_memory_view_begin(job, layout, g, &look->view);
   look->view.lists = &look->tensors->lists;
+  struct spp_kept_pipe *pipe = &e->pipes[place->pipe];
+  if (pipe->grouped != e->layers_turn) memset(pipe->groups.known, 0, sizeof pipe->groups.known);
+  pipe->grouped = e->layers_turn;
+  look->view.groups = &pipe->groups;
 }
 
 /* What the layers of a stage keep of the micro-batches in flight: alive when the last forward is done. Of a

@@ -37,6 +37,15 @@ enum spp_attention_impl {
   SPP_ATTN_IMPL_COUNT
 };
 enum spp_method { SPP_METHOD_FULL, SPP_METHOD_LORA, SPP_METHOD_QLORA, SPP_METHOD_GALORE, SPP_METHOD_Q_GALORE, SPP_METHOD_COUNT };
+/* Groups of ranks with a communicator of their own, beside those of exchanges. */
+enum spp_nccl_group {
+  SPP_NCCL_GROUP_DATA,       /* data parallel ranks, though they are all ranks */
+  SPP_NCCL_GROUP_STATISTICS, /* all ranks once more, for the gradients' norm */
+  SPP_NCCL_GROUP_MODEL,      /* ranks of one model: flags */
+  SPP_NCCL_GROUP_EMBEDDING,  /* the stages that share tied weights */
+  SPP_NCCL_GROUP_EXPERTS,    /* ranks with the same experts, and those of all experts: counts of tokens */
+  SPP_NCCL_GROUP_COUNT
+};
 enum spp_mode { SPP_MODE_TRAIN, SPP_MODE_DPO, SPP_MODE_GRPO, SPP_MODE_INFER, SPP_MODE_PPO, SPP_MODE_COUNT };
 /* How the loss treats the logits; one row each in model/loss.c. */
 enum spp_loss_path {
@@ -267,7 +276,11 @@ struct spp_framework {
   double allocator_factor; /* reserved / allocated */
   int64_t context_bytes;
   int64_t nccl_bytes_per_group; /* per communicator; 0 = from channels and peers */
-  int64_t nccl_channels, nccl_p2p_channels;
+  int64_t nccl_channels; /* of collectives, where the machine does not say (model/nccl.h); 0 = no NCCL */
+  int64_t nccl_version;  /* as NCCL_VERSION_CODE: 22703 = 2.27.3; 0 = an old one */
+  bool nccl_cumem_off, nccl_nvls_off;     /* NCCL_CUMEM_ENABLE=0, NCCL_NVLS_ENABLE=0 */
+  char nccl_chunk_types[SPP_MAX_REFUSED_TYPES][32]; /* HF model_types whose recipes set NCCL_P2P_NET_CHUNKSIZE to 2 MiB */
+  bool nccl_groups[SPP_NCCL_GROUP_COUNT]; /* communicators that other frameworks do without */
   bool tp_user_buffers; /* exchanges of tensor parallelism go through buffers of their own, one a product */
   bool nccl_all_groups; /* a communicator for every group of ranks that has a name, equal ranks or not */
   bool position_ids_gather; /* ms-swift, ALST: int64 position ids gathered in every layer */

@@ -42,6 +42,7 @@ static bool gradients_persist(const struct spp_job *job, const struct spp_layout
 
 void spp_memory_view_begin(const struct spp_job *job, const struct spp_layout *layout,
                            const struct spp_geometry *g, struct spp_memory_view *v) {
+  v->groups = NULL;
   v->job = job;
   v->layout = layout;
   v->g = g;
@@ -145,7 +146,7 @@ static void stage_fill(const struct spp_memory_view *v, const struct spp_stage *
 void spp_memory_add_held(const struct spp_memory_stage *s, struct spp_memory_sum *sum) {
   spp_memory_add_states(s, sum);
   spp_memory_add_sharding(s, sum);
-  spp_memory_add_fixed(s->view, sum);
+  spp_memory_add_fixed(s, sum);
   if (s->view->trains) spp_memory_add_fused_grads(s, sum);
 }
 

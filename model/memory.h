@@ -101,9 +101,6 @@ void spp_memory_add_free(struct spp_memory_sum *sum, const struct spp_tensor *te
 /* Bytes alive at each moment, all parts, up to totals that are absurd. */
 void spp_memory_moments(const struct spp_memory_sum *sum, int64_t moments[SPP_MOMENT_COUNT]);
 
-/* NCCL buffers of `peers` connections over `channels` each: 10 MiB apiece (write mode). */
-int64_t spp_nccl_bytes(int64_t channels, int64_t peers);
-
 struct spp_memory {
   int64_t parts[SPP_PART_COUNT]; /* alive at the peak; they sum to device_bytes */
   int64_t

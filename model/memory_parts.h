@@ -16,8 +16,16 @@ struct spp_memory_lists {
   struct spp_kept_list saved[SPP_LAYER_CLASS_COUNT]; /* under op-level recompute */
 };
 
+/* What communicators take, by whether states are sharded and which ends of the pipeline a stage is: the same
+ * for all layouts of the same degrees. */
+struct spp_memory_groups {
+  bool known[2][4];
+  int64_t bytes[2][4];
+};
+
 /* Everything the parts read, worked out once per prediction. */
 struct spp_memory_view {
+  struct spp_memory_groups *groups; /* remembered from other layouts, or NULL */
   const struct spp_job *job;
   const struct spp_layout *layout;
   const struct spp_geometry *g;
@@ -164,7 +172,7 @@ void spp_memory_add_chunked_mlp(const struct spp_memory_view *v, int64_t width, 
 void spp_memory_add_outer(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_vision(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_inference(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
-void spp_memory_add_fixed(const struct spp_memory_view *v, struct spp_memory_sum *sum);
+void spp_memory_add_fixed(const struct spp_memory_stage *s, struct spp_memory_sum *sum);
 void spp_memory_add_user_buffers(const struct spp_memory_view *v, struct spp_memory_sum *sum);
 
 /* Bytes of the input of a recomputed layer; what one layer keeps under the layout's recompute; and those of a

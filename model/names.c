@@ -10,6 +10,8 @@
 
 static const char *const allocators[SPP_ALLOCATOR_COUNT] = {"plain", "expandable"};
 static const char *const graphs[SPP_GRAPH_COUNT] = {"attn", "mlp"};
+static const char *const nccl_groups[SPP_NCCL_GROUP_COUNT] = {"data", "statistics", "model", "embedding",
+                                                              "experts"};
 static const char *const sp_kinds[SPP_SP_KIND_COUNT] = {"none", "ulysses", "ring", "allgather", "hybrid"};
 static const char *const ring_impls[SPP_RING_IMPL_COUNT] = {"zhuzilin", "swift", "te"};
 static const char *const ring_orders[SPP_RING_ORDER_COUNT] = {"contiguous", "zigzag"};
@@ -53,6 +55,7 @@ static const char *const reporters[SPP_REPORTER_COUNT] = {"none", "megatron-lm",
 static const struct spp_words tables[SPP_WORDS_COUNT] = {
     [SPP_WORDS_ALLOCATOR] = {allocators, COUNT(allocators)},
     [SPP_WORDS_GRAPH] = {graphs, COUNT(graphs)},
+    [SPP_WORDS_NCCL_GROUP] = {nccl_groups, COUNT(nccl_groups)},
     [SPP_WORDS_SP_KIND] = {sp_kinds, COUNT(sp_kinds)},
     [SPP_WORDS_RING_IMPL] = {ring_impls, COUNT(ring_impls)},
     [SPP_WORDS_RING_ORDER] = {ring_orders, COUNT(ring_orders)},

@@ -28,6 +28,7 @@ enum spp_words_table {
   SPP_WORDS_CACHE_GROWTH,
   SPP_WORDS_ALLOCATOR,
   SPP_WORDS_GRAPH, /* value = bit number of SPP_GRAPH_* */
+  SPP_WORDS_NCCL_GROUP,
   SPP_WORDS_COUNT
 };
 struct spp_words {

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "model/memory_parts.h"
+#include "model/nccl.h"
 #include "model/states.h"
 #include "tests/cases/job_text.h"
 
@@ -209,7 +210,12 @@ static void a_connection_holds_the_buffers_of_three_protocols(void **state) {
   expect_i64(ll, 524288);
   expect_i64(ll128, 4915200);
   expect_i64(ll + ll128 + simple, 9633792);
-  expect_i64(spp_nccl_bytes(1, 1), spp_round_up(ll + ll128 + simple + 4096, 2 << 20));
+  /* received: all three; sent: the header; in a pair over one channel, with tables and a pool of a channel */
+  struct spp_framework framework = {.nccl_channels = 1};
+  struct spp_nccl nccl = {.framework = &framework};
+  struct spp_placement pair = {.ranks = 2, .local = 2, .domains = 1, .fast = true};
+  int64_t piece = 2 << 20, received = spp_round_up(ll + ll128 + simple + 4096, piece);
+  expect_i64(spp_nccl_communicator_bytes(&nccl, &pair, SPP_NCCL_RING), received + piece + 2 * piece);
 }
 
 int main(void) {

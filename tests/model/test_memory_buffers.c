@@ -181,32 +181,39 @@ static void ulysses_exchanges_need_three_copies(void **state) {
   jobs_close(&f);
 }
 
+/* Without a machine: 24 channels, domains of eight, connections at once and outside pages. Of eight ranks:
+ * tables 2 MiB, a ring 12 a channel, a tree that goes back along it 12, and for messages 2 for each of 32
+ * channels. A peer of an exchange: 32 channels of 12. */
 static void communicators_own_buffers(void **state) {
   (void)state;
-  expect_i64(spp_nccl_bytes(1, 1), 10485760);
-  expect_i64(spp_nccl_bytes(24, 1), 251658240); /* ring of 24 channels */
-  expect_i64(spp_nccl_bytes(8, 7), 587202560);  /* all-to-all of 8 ranks, 8 channels a peer */
+  const int64_t mib = 1048576, group = (2 + 24 * 24 + 32 * 2) * mib;
   struct jobs_fixture f;
   open_tiny(&f);
+  f.gpu.compute_capability = 0; /* channels as the framework file says */
+  f.gpu.has_fast_link = true;
   f.framework.nccl_channels = 24;
-  f.framework.nccl_p2p_channels = 8;
   f.framework.context_bytes = 1000;
   jobs_predict(&f);
   expect_i64(f.memory.parts[SPP_PART_NCCL], 0); /* one GPU */
   f.layout.dp = 8;
   jobs_predict(&f);
-  expect_i64(f.memory.parts[SPP_PART_NCCL], 251658240); /* data parallel group = world */
+  expect_i64(f.memory.parts[SPP_PART_NCCL], group); /* data parallel group = world */
+  f.framework.nccl_groups[SPP_NCCL_GROUP_DATA] = true;
+  jobs_predict(&f);
+  expect_i64(f.memory.parts[SPP_PART_NCCL], 2 * group); /* but not where a framework makes one */
+  f.framework.nccl_groups[SPP_NCCL_GROUP_DATA] = false;
   f.framework.nccl_all_groups = true;
   f.layout.zero = 1;
   jobs_predict(&f);
-  expect_i64(f.memory.parts[SPP_PART_NCCL], 3 * INT64_C(251658240)); /* world, data, states: the same ranks */
+  expect_i64(f.memory.parts[SPP_PART_NCCL], 3 * group); /* world, data, states: the same ranks */
   f.layout.zero = 0;
   f.framework.nccl_all_groups = false;
   f.layout.ulysses = 8;
+  f.layout.dp = 1;
   f.layout.sp_kind = SPP_SP_ULYSSES;
   jobs_predict(&f);
-  expect_i64(f.memory.parts[SPP_PART_NCCL], 251658240 + 587202560);
-  expect_i64(f.memory.device_bytes - f.memory.reserved_bytes, 251658240 + 587202560 + 1000);
+  expect_i64(f.memory.parts[SPP_PART_NCCL], 2 * group + 7 * 32 * 12 * mib);
+  expect_i64(f.memory.device_bytes - f.memory.reserved_bytes, 2 * group + 7 * 32 * 12 * mib + 1000);
   f.framework.nccl_bytes_per_group = 500;
   jobs_predict(&f);
   expect_i64(f.memory.parts[SPP_PART_NCCL], 1000);
