@@ -92,9 +92,16 @@ static void settle_length(struct spp_reading *r) {
 
 /* ---- its Megatron engine ---- */
 
-static bool says_megatron(struct spp_reading *r, const char *flag) {
-  const char *value = spp_reading_flag(r, flag);
-  return value && strstr(value, "megatron");
+/* Every one of the flags is read, so that none is left over as unknown. */
+static bool says_megatron(struct spp_reading *r) {
+  static const char *const flags[] = {"actor_rollout_ref.actor.strategy", "model_engine", "engine",
+                                      "config_name"};
+  bool megatron = spp_entries_find(&r->entries, SPP_ENTRY_FLAG, "tensor_model_parallel_size") != NULL;
+  for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    const char *value = spp_reading_flag(r, flags[i]);
+    if (value && strstr(value, "megatron")) megatron = true;
+  }
+  return megatron;
 }
 
 static void unless_said(struct spp_reading *r, const char *name, const char *value) {
@@ -104,11 +111,7 @@ static void unless_said(struct spp_reading *r, const char *name, const char *val
 /* verl 0.9.1 verl/trainer/config/engine/megatron.yaml: what holds unless it is said; trained on
  * megatron-core, it is predicted as Megatron-SWIFT, which samples completions beside it too. */
 static void settle_megatron(struct spp_reading *r) {
-  const bool megatron = says_megatron(r, "actor_rollout_ref.actor.strategy") |
-                        says_megatron(r, "model_engine") | says_megatron(r, "engine") |
-                        says_megatron(r, "config_name") |
-                        (spp_entries_find(&r->entries, SPP_ENTRY_FLAG, "tensor_model_parallel_size") != NULL);
-  if (!megatron) return;
+  if (!says_megatron(r)) return;
   unless_said(r, "zero", "1");
   unless_said(r, "recompute", "none");
   unless_said(r, "dtype", "bf16");

@@ -227,7 +227,7 @@ static int fail_around_the_first(void) {
   if (judged_backend()->leads())
     fprintf(stderr, "first rank: %s\n", spp_diag_format(&diag, text, sizeof text));
   judged_backend()->stop(status);
-  return status;
+  return (int)status;
 }
 #endif
 
