@@ -182,7 +182,6 @@ struct spp_framework {
   bool sp_kinds[SPP_SP_KIND_COUNT];
   enum spp_sp_split sp_split;
   enum spp_sp_kind sp_kind_default; /* when the user gives a degree alone */
-  bool kv_replication;  /* Ulysses may exceed the KV heads by repeating them */
   bool ring_needs_packing;
   enum spp_ring_impl ring_impl;
   bool ring_zigzag;     /* balanced; false = contiguous */
@@ -260,7 +259,7 @@ struct spp_framework {
   enum spp_sharding sharding;
   int sharding_weights; /* enum spp_sharding of the stages that shard weights; none: the same */
   bool gathers_on_own_stream; /* weights are gathered into blocks of a stream of their own (FSDP1) */
-  int64_t reduce_bucket_elements, allgather_bucket_elements; /* <= 0 with auto: hidden^2 rule */
+  int64_t reduce_bucket_elements;
   int64_t prefetch_elements, max_live_parameters;
   bool bucket_auto; /* stage 3 with HF "auto": reduce h*h, prefetch 0.9 h*h elements */
   int bucket_copies;
@@ -310,8 +309,7 @@ struct spp_framework {
   bool logs_first_step;   /* its log prints memory once, after the first step */
   bool loads_whole_model; /* each rank reads the whole model before it is sharded (no ZeRO-3 init, no meta device) */
   bool loads_packed_whole; /* the same of a packed model, let go of when all of it is sharded */
-  bool checkpoint_offload_native; /* layer inputs can move to host memory */
-  bool offloads_all_inputs;       /* and of those that did only the running layer's is on the GPU, none in the loss */
+  bool offloads_all_inputs; /* of layer inputs on the host only the running layer's is on the GPU, none in the loss */
 
   /* time */
   bool overlap_grad_reduce, overlap_param_gather, overlap_tp, overlap_pp, overlap_ep;
