@@ -11,7 +11,7 @@
 struct spp_cli;
 struct spp_imported;
 
-enum { SPP_MAX_EXAMPLES = 4, SPP_MAX_POSITIONALS = 1 };
+enum { SPP_MAX_EXAMPLES = 4 };
 struct spp_example {
   const char *what, *line;
 };

@@ -11,7 +11,6 @@ struct spp_setup {
   const struct spp_framework *frameworks[SPP_MAX_FRAMEWORKS];
   int framework_count;
   bool any_framework; /* --framework any, given or by default */
-  bool gpu_assumed;
   const char *gpu_note;                          /* why this GPU, when nobody named one */
   struct spp_machine machines[SPP_MAX_MACHINES]; /* one for each type of --gpu; the first is the spec's */
   const char *gpu_names[SPP_MAX_MACHINES];

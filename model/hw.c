@@ -173,7 +173,6 @@ static void read_cluster(struct reader *r, const char *entry, struct spp_cluster
   c->link_latency_s = rate(r, "link_latency_s", 1, true);
   c->host_bytes = whole(r, "host_bytes", 1, max_bytes, -1);
   c->host_memory_bytes_per_s = rate(r, "host_memory_bytes_per_s", max_rate, true);
-  c->host_flops_per_s = rate(r, "host_flops_per_s", max_flops, false);
   if (r->status == SPP_OK)
     r->status = spp_json_real_or(spine, 1, 1000, 1, &c->spine_oversubscription, r->diag);
   if (r->status == SPP_OK) r->status = spp_json_bool_or(nvls, false, &c->in_switch_reduction, r->diag);

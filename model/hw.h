@@ -70,7 +70,6 @@ struct spp_cluster {
   double nic_latency_s, link_latency_s;
   int64_t host_bytes; /* RAM of a node usable for offload */
   double host_memory_bytes_per_s;
-  double host_flops_per_s;                                 /* CPU Adam is memory bound; 0 = unknown */
   double spine_oversubscription;                           /* 1 = full bisection */
   bool in_switch_reduction;                                /* NVLS / SHARP inside the domain */
   struct spp_network_level levels[SPP_MAX_NETWORK_LEVELS]; /* narrow to wide */

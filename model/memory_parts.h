@@ -71,8 +71,6 @@ enum { SPP_TURNS_MAX = 2 * SPP_LAYER_CLASS_COUNT };
 void spp_memory_view_begin(const struct spp_job *job, const struct spp_layout *layout,
                            const struct spp_geometry *g, struct spp_memory_view *v);
 void spp_memory_view_layers(struct spp_memory_view *v, struct spp_memory_lists *lists);
-bool spp_memory_saves_by_op(const struct spp_job *job,
-                            const struct spp_layout *layout); /* v->saved is filled */
 void spp_memory_view_states(struct spp_memory_view *v);
 /* The layers of a stage; not late. Then its states. */
 void spp_memory_stage_layers(const struct spp_memory_view *v, const struct spp_stage *stage,

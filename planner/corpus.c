@@ -51,7 +51,6 @@ static void read_measured(struct spp_json record, struct spp_run *run) {
   run->reserved_bytes = spp_record_number(measured, NULL, "peak_reserved_gib", 0) * gib;
   run->step_s = spp_record_number(measured, NULL, "step_time_s", 0);
   run->tokens_per_s_per_gpu = spp_record_number(measured, NULL, "tokens_per_s_per_gpu", 0);
-  run->time_tolerance = spp_record_number(measured, NULL, "time_tol", 0);
   run->max_seq_tokens = (int64_t)spp_record_number(measured, NULL, "max_seq", 0);
   bool oom = false;
   struct spp_json stated = spp_json_get(measured, "oom");

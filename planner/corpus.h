@@ -29,7 +29,7 @@ struct spp_run {
   enum spp_memory_kind memory_kind;
   double kv_cache_tokens; /* the KV cache as tokens, where no bytes are given */
   double reserved_bytes;  /* a second figure, when the source prints both */
-  double step_s, tokens_per_s_per_gpu, time_tolerance;
+  double step_s, tokens_per_s_per_gpu;
   int oom; /* 1 failed, 0 ran, SPP_UNSET not stated */
   int64_t max_seq_tokens;
   const char *skip; /* why it cannot be scored, NULL when it can */

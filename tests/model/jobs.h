@@ -11,7 +11,6 @@
 #include "model/memory.h"
 
 #define JOBS_UNUSED __attribute__((unused))
-enum { JOBS_CONTEXT_BYTES = 0 };
 
 struct jobs_fixture {
   struct spp_arena arena;
