@@ -216,8 +216,8 @@ enum spp_status spp_run_predict(struct spp_cli *cli, struct spp_diag *diag) {
 
 static enum spp_status run_import(struct spp_cli *cli, struct predicted *p, struct spp_diag *diag) {
   if (!cli->positional)
-    return spp_diag_set(diag, SPP_ERR_USAGE, "command line", "name it, or - for standard input: spplan import train.sh",
-                        "import needs a file");
+    return spp_diag_set(diag, SPP_ERR_USAGE, "command line",
+                        "name it, or - for standard input: spplan import train.sh", "import needs a file");
   if (!cli->imported)
     return spp_diag_set(diag, SPP_ERR_INPUT, cli->positional, "'spplan predict --from FILE' reads it",
                         "this is an answer of spplan, not a framework's");

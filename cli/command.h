@@ -49,9 +49,9 @@ struct spp_cli {
   enum spp_set_by set_by[SPP_MAX_OPTIONS]; /* by option row */
   bool saved[SPP_MAX_OPTIONS];             /* the file of --from decides this, be it to leave it open */
   const struct spp_command *command;
-  bool command_given; /* false: plan by default */
-  const char *positional, *second; /* the words after the command; NULL: not there */
-  const struct spp_imported *imported; /* what a framework's command said; NULL: the job came from no such thing */
+  bool command_given;                  /* false: plan by default */
+  const char *positional, *second;     /* the words after the command; NULL: not there */
+  const struct spp_imported *imported; /* what a framework's command said; NULL: there is none */
   char config_dir[4096];
   struct spp_term term;
   struct spp_arena arena;

@@ -122,8 +122,8 @@ static bool is_of_place(const struct spp_option *option) {
 
 /* A search leaves open what the one layout of a predict had. */
 static bool searches(const struct spp_cli *cli) {
-  return !(cli->command->bit &
-           (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_DEGREES | SPP_CMD_IMPORT | SPP_CMD_EXPORT | SPP_CMD_DIFF));
+  return !(cli->command->bit & (SPP_CMD_PREDICT | SPP_CMD_ALLOC | SPP_CMD_DEGREES | SPP_CMD_IMPORT |
+                                SPP_CMD_EXPORT | SPP_CMD_DIFF));
 }
 
 static enum spp_status take_inputs(struct saved *saved, bool of_one_layout, struct spp_diag *diag) {
@@ -170,7 +170,8 @@ static int64_t rank_for_export(const struct saved *saved, struct spp_json plans)
   int64_t rank = 1;
   const char *framework;
   if (saved->cli->command->bit != SPP_CMD_EXPORT || args->to < 0) return 1;
-  for (struct spp_json v = spp_json_first(plans); spp_json_kind(v) != SPP_JSON_ABSENT; v = spp_json_next(v), rank++)
+  for (struct spp_json v = spp_json_first(plans); spp_json_kind(v) != SPP_JSON_ABSENT;
+       v = spp_json_next(v), rank++)
     if (spp_json_string(spp_json_get(v, "framework"), &framework, NULL) == SPP_OK &&
         strcmp(framework, spp_formats[args->to]->framework) == 0)
       return rank;
@@ -278,8 +279,10 @@ static enum spp_status take_saved(struct spp_cli *cli, struct spp_json root, str
 static enum spp_status take_setting(struct spp_cli *cli, const struct spp_import_setting *setting,
                                     struct spp_diag *diag) {
   const struct spp_option *option = spp_option_find(setting->name);
-  const char *where = setting->line ? spp_arena_printf(&cli->arena, "%s:%d: %s", setting->file, setting->line, setting->flag)
-                                    : setting->flag ? setting->flag : setting->name;
+  const char *where =
+      setting->line ? spp_arena_printf(&cli->arena, "%s:%d: %s", setting->file, setting->line, setting->flag)
+      : setting->flag ? setting->flag
+                      : setting->name;
   if (!where) return spp_diag_oom(diag);
   if (!option || !(option->commands & (unsigned)cli->command->bit) || gives_way(cli, option->name) ||
       (option->layout && searches(cli)))
@@ -299,7 +302,8 @@ static enum spp_status take_import(struct spp_cli *cli, const char *text, size_t
   if (named) options.format = spp_format_find(cli->args.framework);
   if (spp_cli_set_by(cli, "gpus") == SPP_SET_BY_FLAG) options.gpus = cli->args.spec.gpus;
   enum spp_status status = spp_config_dir(cli->args.config_dir, folder, sizeof folder, diag);
-  if (status == SPP_OK) status = spp_import_text(text, length, name, &options, &cli->arena, &cli->imported, diag);
+  if (status == SPP_OK)
+    status = spp_import_text(text, length, name, &options, &cli->arena, &cli->imported, diag);
   for (int i = 0; i < spp_option_count; i++)
     cli->saved[i] = spp_options[i].layout; /* what the command does not say is as the framework does it */
   for (int i = 0; status == SPP_OK && i < cli->imported->setting_count; i++)
@@ -322,12 +326,14 @@ enum spp_status spp_cli_from(struct spp_cli *cli, const char *path, struct spp_d
   if (status != SPP_OK) return status;
   blank = strspn(text, "\xEF\xBB\xBF \t\r\n");
   size_t word = strcspn(text + blank, "]\n");
-  bool json = text[blank] == '{' || (text[blank] == '[' && !isalpha((unsigned char)text[blank + 1]) && word < length); /* not [table] */
+  bool json = text[blank] == '{' || (text[blank] == '[' && !isalpha((unsigned char)text[blank + 1]) &&
+                                     word < length); /* not [table] */
   if (json) status = spp_json_parse(text, length, name, &doc, diag);
   if (status == SPP_OK && json && is_ours(spp_json_root(doc)))
     status = take_saved(cli, spp_json_root(doc), diag);
   else if (status == SPP_OK && length > SPP_JSON_MAX_BYTES)
-    status = spp_diag_set(diag, SPP_ERR_INPUT, name, "give the launch command or its configuration", "larger than 1 MiB");
+    status = spp_diag_set(diag, SPP_ERR_INPUT, name, "give the launch command or its configuration",
+                          "larger than 1 MiB");
   else if (status == SPP_OK)
     status = take_import(cli, text, length, name, diag);
   spp_json_free(doc);

@@ -10,7 +10,7 @@ enum spp_need { SPP_NEED_MODEL = 1, SPP_NEED_SEQ = 2, SPP_NEED_GPUS = 4 };
 struct spp_setup {
   const struct spp_framework *frameworks[SPP_MAX_FRAMEWORKS];
   int framework_count;
-  bool any_framework; /* --framework any, given or by default */
+  bool any_framework;                            /* --framework any, given or by default */
   const char *gpu_note;                          /* why this GPU, when nobody named one */
   struct spp_machine machines[SPP_MAX_MACHINES]; /* one for each type of --gpu; the first is the spec's */
   const char *gpu_names[SPP_MAX_MACHINES];

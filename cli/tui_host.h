@@ -9,8 +9,8 @@
 enum spp_status spp_tui_host_open(const char *config_dir, struct spp_tui_host *host, struct spp_diag *diag);
 void spp_tui_host_close(struct spp_tui_host *host);
 
-/* The job to begin with: the options that were given, and an example for what a plan needs; returns a greeting
- * when the example was needed, else NULL. */
+/* The job to begin with: the options that were given, and an example for what a plan needs; returns a
+ * greeting when the example was needed, else NULL. */
 const char *spp_tui_first_words(const struct spp_args *args, struct spp_words *words);
 
 #endif

@@ -33,8 +33,8 @@ struct spp_kv_block {
   int64_t rows;
   struct spp_positions positions;
 };
-/* A block's result: out like kept->out, but fp32 where blocks are merged, and lse [heads_here][rows]. Sinks count
- * with the first block. */
+/* A block's result: out like kept->out, but fp32 where blocks are merged, and lse [heads_here][rows]. Sinks
+ * count with the first block. */
 struct spp_block_result {
   void *out;
   enum spp_storage storage;
@@ -57,8 +57,8 @@ enum spp_status spp_attention_block_backward(struct spp_rank *rank, const struct
                                              const struct spp_kv_block *block,
                                              const struct spp_block_backward *b);
 
-/* A tensor that Ulysses exchanges: real heads, the ranks that each is sent to, and what the block that arrives is
- * called. */
+/* A tensor that Ulysses exchanges: real heads, the ranks that each is sent to, and what the block that
+ * arrives is called. */
 struct spp_exchanged {
   int64_t heads, repeat, head_dim;
   enum spp_part part;

@@ -16,7 +16,7 @@ void spp_host_use_read(struct spp_host_use *use);
 /* Share of the host's processors that others used between two moments, 0 to 1; negative when unknown.
  * processes: how many like this one run here and used as much. */
 double spp_host_others_share(const struct spp_host_use *before, const struct spp_host_use *after,
-                                int processes);
+                             int processes);
 
 /* Processor time of the calling thread. */
 double spp_host_thread_s(void);

@@ -14,8 +14,8 @@ void spp_resident_keep(void) {
 #endif
 }
 
-/* AddressSanitizer keeps what is freed, and notes beside all that is not; ThreadSanitizer shadows what threads
- * touch. */
+/* AddressSanitizer keeps what is freed, and notes beside all that is not; ThreadSanitizer shadows what
+ * threads touch. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAS_SHADOWS 1
 #elif defined(__has_feature)

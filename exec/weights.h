@@ -62,7 +62,8 @@ enum spp_slot {
   SPP_SLOT_EXPERT_DOWN_BIAS,
   SPP_SLOT_COUNT
 };
-/* What makes the latents of latent attention: whole on every tensor-parallel rank, of its part of the stream. */
+/* What makes the latents of latent attention: whole on every tensor-parallel rank, of its part of the stream.
+ */
 static inline bool spp_slot_makes_latents(int slot) {
   return slot >= SPP_SLOT_Q_A && slot <= SPP_SLOT_KV_A_NORM && slot != SPP_SLOT_Q_B;
 }

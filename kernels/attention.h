@@ -100,9 +100,9 @@ void spp_attn_sink_grad(const struct spp_attn_shape *shape, const float *sinks, 
 int64_t spp_attn_forward_flops(const struct spp_attn_shape *shape);
 int64_t spp_attn_backward_flops(const struct spp_attn_shape *shape);
 
-/* Slope of a head's linear biases: 2^(-8 (h + 1) / n) for n heads, a power of two; of another number the first n
- * have theirs and the rest every second one of 2 n (Press et al., arXiv 2108.12409; huggingface/transformers
- * models/mpt/modeling_mpt.py build_mpt_alibi_tensor). */
+/* Slope of a head's linear biases: 2^(-8 (h + 1) / n) for n heads, a power of two; of another number the
+ * first n have theirs and the rest every second one of 2 n (Press et al., arXiv 2108.12409;
+ * huggingface/transformers models/mpt/modeling_mpt.py build_mpt_alibi_tensor). */
 double spp_alibi_slope(int64_t heads, int64_t head);
 
 /* Merges a block's (out, lse) into an accumulated pair, both fp32, [tokens][heads][head_dim] and

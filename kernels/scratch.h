@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SPP_SCRATCH_ALIGN 64 /* bytes: a cache line, and the widest vector; a workspace is this much larger  \
-                              */
+/* Bytes: a cache line, and the widest vector; a workspace is this much larger. */
+#define SPP_SCRATCH_ALIGN 64
 
 static inline int64_t spp_min64(int64_t a, int64_t b) {
   return a < b ? a : b;

@@ -23,9 +23,10 @@ struct spp_compare_result {
   struct spp_crossover crossovers[16];
   int crossover_count;
 };
-/* Same GPUs, same sequence-parallel degree `degree` (0 = all GPUs of a node that divide), best other knobs for each. */
-enum spp_status spp_compare(const struct spp_search_options *options, int64_t degree, struct spp_compare_result *result,
-                            struct spp_diag *diag);
+/* Same GPUs, same sequence-parallel degree `degree` (0 = all GPUs of a node that divide), best other knobs
+ * for each. */
+enum spp_status spp_compare(const struct spp_search_options *options, int64_t degree,
+                            struct spp_compare_result *result, struct spp_diag *diag);
 void spp_compare_free(struct spp_compare_result *result);
 
 #endif

@@ -15,7 +15,8 @@ struct spp_degrees {
   int sp_count, tp_count, ep_count;
   struct spp_degree sp[SPP_MAX_DEGREES], tp[SPP_MAX_DEGREES], ep[SPP_MAX_DEGREES];
 };
-/* job->gpus 0: head rules only, degrees 1..64; else world size counts too and degrees stop at the GPUs. kind: SPP_UNSET = the framework's. */
+/* job->gpus 0: head rules only, degrees 1..64; else world size counts too and degrees stop at the GPUs. kind:
+ * SPP_UNSET = the framework's. */
 void spp_degrees_list(const struct spp_job *job, int sp_kind, struct spp_degrees *degrees);
 
 #endif

@@ -12,7 +12,7 @@ struct spp_machine {
   const struct spp_cluster *cluster;
   const struct spp_calib *calib;
   double usd_per_gpu_hour; /* negative = what the GPU's file says */
-  int64_t gpus; /* how many of them, 0 = as the options say */
+  int64_t gpus;            /* how many of them, 0 = as the options say */
 };
 
 /* USD an hour of one of its GPUs; 0 = unknown. */
@@ -45,9 +45,10 @@ enum { SPP_MAX_POOL_FRONT = 128 };
  * objective: by what the GPUs cost an hour), equal ones by the objective; its plans are the winner's, then
  * the best of each other machine.
  *
- * SPP_FIND_PARETO asks the plain question of every count of GPUs up to the options' (spp_allocations()), under the batch
- * that all of them would have, and answers with the plans that are likely to fit and that no other beats in step time,
- * memory, GPUs and cost: found.search.pareto, found.value of them. The ranking is of all plans together.
+ * SPP_FIND_PARETO asks the plain question of every count of GPUs up to the options' (spp_allocations()),
+ * under the batch that all of them would have, and answers with the plans that are likely to fit and that no
+ * other beats in step time, memory, GPUs and cost: found.search.pareto, found.value of them. The ranking is
+ * of all plans together.
  *
  * Statuses as those of spp_search: a machine that cannot do the job does not stop the others. Free
  * result->found.search with spp_search_free. */

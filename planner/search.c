@@ -17,7 +17,7 @@ enum {
   SPP_FRONT = 24, /* members unless asked otherwise */
   SPP_MAX_FRONT = 64,
   CELLS_PER_THREAD = 4, /* a cell takes about as long as starting a thread */
-  CELLS_PER_LESSON = 16  /* after so many, what was found prunes the next */
+  CELLS_PER_LESSON = 16 /* after so many, what was found prunes the next */
 };
 
 /* ---- spaces ---- */

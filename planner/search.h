@@ -16,13 +16,13 @@ struct spp_search_options {
   int framework_count;
   struct spp_request fixed; /* fields the user fixed cut the space */
   enum spp_objective objective;
-  double min_fit;    /* plans less likely than this to fit rank behind all others; 0 = none do */
-  double find_min_fit; /* spp_find: how likely its answer must be to fit; 0 = it fits as predicted */
-  int top;           /* plans to return, best first */
-  int front;         /* members of the Pareto front to return at most, up to 64; 0 = 24 */
-  int threads;       /* 0 = all cores */
-  bool exhaustive;   /* no pruning: the judge */
-  atomic_bool *stop; /* set by another thread: give up soon, with SPP_INTERRUPTED; may be NULL */
+  double min_fit;          /* plans less likely than this to fit rank behind all others; 0 = none do */
+  double find_min_fit;     /* spp_find: how likely its answer must be to fit; 0 = it fits as predicted */
+  int top;                 /* plans to return, best first */
+  int front;               /* members of the Pareto front to return at most, up to 64; 0 = 24 */
+  int threads;             /* 0 = all cores */
+  bool exhaustive;         /* no pruning: the judge */
+  atomic_bool *stop;       /* set by another thread: give up soon, with SPP_INTERRUPTED; may be NULL */
   spp_search_watch *watch; /* may be NULL */
   void *watcher;
 };
@@ -70,8 +70,8 @@ enum spp_status spp_search(const struct spp_search_options *options, struct spp_
                            struct spp_diag *diag);
 void spp_search_free(struct spp_search_result *result);
 
-/* Index of the fastest plan that the ranking passes over because it is less likely to fit than asked, where it is
- * faster than the best by 1 % or more; -1 = none. */
+/* Index of the fastest plan that the ranking passes over because it is less likely to fit than asked, where
+ * it is faster than the best by 1 % or more; -1 = none. */
 int spp_search_riskier(const struct spp_search_options *options, const struct spp_search_result *result);
 
 /* The largest (max-seq, max-batch) or smallest (min-gpus) value for which something fits. */

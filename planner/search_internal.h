@@ -111,7 +111,7 @@ void spp_reason_count(struct spp_reason *reason, const struct spp_place *place, 
 void spp_tally_candidate(struct spp_tally *tally, const struct spp_candidate *candidate);
 /* A layout that does not fit: its reason, and whether it is the nearest miss so far. */
 void spp_tally_missed(const struct spp_job *job, const struct spp_memory_figures *memory,
-                    const struct spp_place *place, struct spp_tally *tally);
+                      const struct spp_place *place, struct spp_tally *tally);
 
 /* All cells over `threads` workers; what they gathered ends up in *tally. */
 enum spp_status spp_hunt_run(struct spp_hunt *hunt, int threads, struct spp_tally *tally);

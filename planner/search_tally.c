@@ -55,7 +55,7 @@ void spp_tally_candidate(struct spp_tally *tally, const struct spp_candidate *ca
 }
 
 void spp_tally_missed(const struct spp_job *job, const struct spp_memory_figures *memory,
-                    const struct spp_place *place, struct spp_tally *tally) {
+                      const struct spp_place *place, struct spp_tally *tally) {
   int64_t over = bytes_over(job, memory);
   spp_reason_count(&tally->reasons[memory->fits ? SPP_REASON_HOST : SPP_REASON_MEMORY], place, over, 1);
   if (tally->has_nearest &&

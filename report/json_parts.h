@@ -22,8 +22,8 @@ void spp_jp_plan(struct spp_jo *jo, const struct spp_report *report, const struc
 void spp_jp_sensitivity(struct spp_jo *jo, const struct spp_sensitivity *rows, int count);
 /* Same keys, all null: a row that is not legal. */
 void spp_jp_no_plan(struct spp_jo *jo);
-/* "tensors":[…]: the ledger of the worst stage, null when it was not asked for (NULL). Rows at the peak sum to
- * device_bytes. */
+/* "tensors":[…]: the ledger of the worst stage, null when it was not asked for (NULL). Rows at the peak sum
+ * to device_bytes. */
 void spp_jp_tensors(struct spp_jo *jo, const struct spp_ledger *ledger, const struct spp_memory *memory);
 /* "warnings":[…] of an answer that is no plan: options without effect. */
 void spp_jp_warnings(struct spp_jo *jo, const struct spp_report *report);

@@ -73,8 +73,8 @@ struct spp_read_report {
   int setting_count, message_count;
 };
 
-/* predict, and import where `read` is not NULL. `violations` are the rules an illegal layout breaks: then `prediction` is NULL. `layout` may be
- * NULL when the degrees do not even multiply. */
+/* predict, and import where `read` is not NULL. `violations` are the rules an illegal layout breaks: then
+ * `prediction` is NULL. `layout` may be NULL when the degrees do not even multiply. */
 struct spp_predict_report {
   const struct spp_job *job;
   const struct spp_layout *layout;
@@ -84,7 +84,7 @@ struct spp_predict_report {
   int violation_count;
   const struct spp_sensitivity *sensitivities; /* NULL: not asked */
   int sensitivity_count;
-  bool tensors; /* JSON lists the ledger */
+  bool tensors;                       /* JSON lists the ledger */
   const struct spp_read_report *read; /* the job was read from a framework's command; NULL: it was not */
 };
 void spp_text_predict(const struct spp_report *report, const struct spp_predict_report *answer,
@@ -122,7 +122,8 @@ void spp_text_plan(const struct spp_report *report, const struct spp_plan_report
 void spp_json_plan(const struct spp_report *report, const struct spp_plan_report *answer,
                    struct spp_str *out);
 void spp_csv_plan(const struct spp_plan_report *answer, struct spp_str *out);
-/* Cost is a figure of the Pareto front: several GPU types, or counts of them, were asked, and all have a price. */
+/* Cost is a figure of the Pareto front: several GPU types, or counts of them, were asked, and all have a
+ * price. */
 bool spp_front_counts_cost(const struct spp_plan_report *answer);
 const char *spp_find_name(enum spp_find what); /* "max-seq" */
 

@@ -44,7 +44,8 @@ void spp_text_advice(const struct spp_text_style *style, const char *label, enum
                      const struct spp_advice *advice, int count, int most, struct spp_str *out);
 
 /* The front of --find pareto as a table: the fastest of each count of GPUs; all of it when verbose. */
-void spp_text_front(const struct spp_plan_report *answer, const struct spp_text_style *style, struct spp_str *out);
+void spp_text_front(const struct spp_plan_report *answer, const struct spp_text_style *style,
+                    struct spp_str *out);
 
 /* Turns what is not ASCII into ASCII of the same width, in place. */
 void spp_text_to_ascii(struct spp_str *text);

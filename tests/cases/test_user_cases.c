@@ -143,11 +143,13 @@ static const struct {
      "zero=0",
      0, false},
     {"U011",
-     "model=qwen-72b framework=llama-factory-2024 gpu=a100-80gb seq=12288 gpus=96 global_batch=96 mode=dpo zero=3 "
+     "model=qwen-72b framework=llama-factory-2024 gpu=a100-80gb seq=12288 gpus=96 global_batch=96 mode=dpo "
+     "zero=3 "
      "offload=optimizer+params",
      0, false},
     {"U011 6k",
-     "model=qwen-72b framework=llama-factory-2024 gpu=a100-80gb seq=6144 gpus=96 global_batch=96 mode=dpo zero=3 "
+     "model=qwen-72b framework=llama-factory-2024 gpu=a100-80gb seq=6144 gpus=96 global_batch=96 mode=dpo "
+     "zero=3 "
      "offload=optimizer+params",
      0, true},
     /* 744 GB of RAM against 32.8e9 * 18 * 1.5 = 885 GB */

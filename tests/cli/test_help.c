@@ -81,7 +81,8 @@ static void every_example_of_the_help_runs(void **state) {
   struct run plan = run_line("plan --model qwen7b --seq 32k --gpus 8 --top 5 --json -o plan.json", NULL);
   expect_i64(plan.rc, 0);
   run_free(&plan);
-  run_put("train.sh", "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B --tuner_type full --max_length 32768 --deepspeed zero3 "
+  run_put("train.sh", "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B --tuner_type full --max_length "
+                      "32768 --deepspeed zero3 "
                       "--sequence_parallel_size 4 --use_liger_kernel true");
   for (int i = 0; i < spp_command_count; i++)
     for (int e = 0; e < SPP_MAX_EXAMPLES && spp_commands[i].examples[e].line; e++) {

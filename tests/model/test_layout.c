@@ -75,12 +75,13 @@ static void a_degree_alone_is_split_by_kind(void **state) {
   expect_note("%s", "");
 }
 
-/* Worked out by axolotl-ringmaster 0.2.7's own auto_select(total, kv heads, node): largest d that divides both and is
- * at most the node. */
+/* Worked out by axolotl-ringmaster 0.2.7's own auto_select(total, kv heads, node): largest d that divides
+ * both and is at most the node. */
 static void a_rule_for_the_split_stops_at_the_node(void **state) {
   static const struct {
     int64_t kv_heads, sp, node, ulysses;
-  } rows[] = {{8, 8, 8, 8}, {8, 8, 4, 4}, {8, 16, 8, 8}, {12, 24, 8, 6}, {16, 16, 7, 4}, {7, 14, 4, 1}, {8, 1, 8, 1}};
+  } rows[] = {{8, 8, 8, 8},   {8, 8, 4, 4},  {8, 16, 8, 8}, {12, 24, 8, 6},
+              {16, 16, 7, 4}, {7, 14, 4, 1}, {8, 1, 8, 1}};
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct spp_job job = case_job(case_heads(rows[i].kv_heads, rows[i].kv_heads), "ringmaster", 24, 4096);
