@@ -178,7 +178,8 @@ static void hold_outs_are_read_and_mostly_scored(void **state) {
     int runs, core;
   } files[] = {{JOBS_CONFIG_DIR "/corpus/holdout.jsonl", 51, 29},
                {JOBS_CONFIG_DIR "/corpus/holdout2.jsonl", 57, 15},
-               {JOBS_CONFIG_DIR "/corpus/holdout3.jsonl", 89, 47}};
+               {JOBS_CONFIG_DIR "/corpus/holdout3.jsonl", 89, 47},
+               {JOBS_CONFIG_DIR "/corpus/holdout4.jsonl", 43, 25}};
   for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
     struct spp_corpus corpus = {.arena = &jobs_arena};
     struct spp_diag diag = {.status = SPP_OK};
