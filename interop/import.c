@@ -325,6 +325,7 @@ static void read_all(struct spp_reading *r, const char *text, size_t length) {
   load_framework(r);
   if (r->status == SPP_OK) spp_reading_complete(r);
   spp_reading_match(r);
+  spp_reading_agree(r);
   if (r->status == SPP_OK && r->format->settle) r->format->settle(r);
   settle_model(r);
   spp_reading_settle(r);

@@ -51,6 +51,12 @@ const char *spp_reading_flag(const struct spp_reading *reading, const char *name
 void spp_reading_say(struct spp_reading *reading, enum spp_import_said said, const struct spp_entry *entry,
                      const char *nearest, const char *text_fmt, ...) SPP_PRINTF(5, 6);
 
+/* ---- agree.c ---- */
+
+/* What a DeepSpeed configuration and the Trainer's arguments say of the batch: a difference is said, and what
+ * the command types counts. */
+void spp_reading_agree(struct spp_reading *reading);
+
 /* ---- sizes.c ---- */
 
 /* The model that a Megatron-LM command gives by its sizes, with `vocab` rows; NULL: not of a kind that is

@@ -419,6 +419,78 @@ static void what_cannot_be_told_is_said(void **state) {
   expect_note("%s", "");
 }
 
+/* transformers 5.24 integrations/deepspeed.py HfTrainerDeepSpeedConfig.fill_match: numbers that differ end in
+ * a ValueError; deepspeed 0.19.8 runtime/config.py asks that the whole batch be the product of its parts. */
+static void a_deepspeed_file_that_disagrees_with_the_command_is_said_to_stop_it(void **state) {
+#define ENGINE(words) "{" words "\"zero_optimization\":{\"stage\":3}}"
+#define TRAINER                                                                                              \
+  "deepspeed --num_gpus 4 train.py --model_name_or_path Qwen/Qwen2.5-7B --deepspeed ds.json "                \
+  "--per_device_train_batch_size 4 "
+  static const struct {
+    const char *file, *command, *settings;
+    const char *said[2]; /* NULL: nothing */
+  } rows[] = {
+      {ENGINE("\"train_micro_batch_size_per_gpu\":2,"),
+       TRAINER "--gradient_accumulation_steps 3",
+       "micro-batch=4 global-batch=48", /* 4 x 3 x 4 */
+       {"train_micro_batch_size_per_gpu 2 against --per_device_train_batch_size 4: this command will not "
+        "start "
+        "(transformers' HfTrainerDeepSpeedConfig raises ValueError); 4 is counted"}},
+      {ENGINE("\"train_micro_batch_size_per_gpu\":4,\"gradient_accumulation_steps\":2,"),
+       TRAINER "--gradient_accumulation_steps 3",
+       "micro-batch=4 global-batch=48",
+       {"gradient_accumulation_steps 2 against --gradient_accumulation_steps 3"}},
+      {ENGINE("\"gradient_accumulation_steps\":2,"),
+       TRAINER,
+       "micro-batch=4 global-batch=32", /* what the Trainer takes by default is 1 */
+       {"gradient_accumulation_steps 2 against --gradient_accumulation_steps 1 by default"}},
+      {ENGINE("\"train_batch_size\":64,"),
+       TRAINER "--gradient_accumulation_steps 3",
+       "micro-batch=4 global-batch=48",
+       {"train_batch_size 64 against micro-batch 4 x accumulation 3 x 4 GPUs"}},
+      {ENGINE("\"train_micro_batch_size_per_gpu\":2,\"gradient_accumulation_steps\":2,"),
+       TRAINER "--gradient_accumulation_steps 3",
+       "micro-batch=4 global-batch=48",
+       {"train_micro_batch_size_per_gpu 2", "gradient_accumulation_steps 2"}},
+      {ENGINE("\"train_micro_batch_size_per_gpu\":2,"),
+       "swift sft --model Qwen/Qwen2.5-7B --deepspeed ds.json --max_length 8",
+       "micro-batch=2",
+       {"against --per_device_train_batch_size 1 by default"}},
+      {ENGINE("\"train_micro_batch_size_per_gpu\":\"auto\","), TRAINER, "micro-batch=4", {NULL}},
+      {ENGINE("\"train_batch_size\":48,\"train_micro_batch_size_per_gpu\":4,"),
+       TRAINER "--gradient_accumulation_steps 3",
+       "micro-batch=4 global-batch=48",
+       {NULL}},
+      {ENGINE("\"train_micro_batch_size_per_gpu\":2,"), /* a script of one's own, without the Trainer */
+       "deepspeed --num_gpus 4 train.py --deepspeed_config ds.json",
+       "micro-batch=2",
+       {NULL}},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const struct spp_import_text beside = {.name = "ds.json", .text = rows[i].file};
+    const struct spp_import_options with = {.config_dir = CONFIG_DIR, .texts = &beside, .text_count = 1};
+    const struct spp_imported *in = NULL;
+    struct spp_diag diag = {0};
+    expect_note("row %zu", i);
+    expect_status(
+        spp_import_text(rows[i].command, strlen(rows[i].command), "f.sh", &with, &arena, &in, &diag), SPP_OK,
+        &diag);
+    expect_settings(in, rows[i].settings);
+    int notes = 0;
+    for (int m = 0; m < in->message_count; m++) {
+      if (in->messages[m].said != SPP_IMPORT_NOTE && in->messages[m].said != SPP_IMPORT_VALUE) continue;
+      expect_true(notes < 2 && rows[i].said[notes] != NULL);
+      if (notes < 2 && rows[i].said[notes]) expect_has(in->messages[m].text, rows[i].said[notes]);
+      notes++;
+    }
+    expect_i64(notes, (rows[i].said[0] != NULL) + (rows[i].said[1] != NULL));
+  }
+  expect_note("%s", "");
+#undef ENGINE
+#undef TRAINER
+}
+
 /* Launch words leave the address to the user. */
 static void addresses_of_the_launcher_are_passed_over(void **state) {
   (void)state;
@@ -491,6 +563,7 @@ int main(void) {
       TEST(an_unknown_flag_names_its_nearest),
       TEST(sizes_make_a_model),
       TEST(what_cannot_be_told_is_said),
+      TEST(a_deepspeed_file_that_disagrees_with_the_command_is_said_to_stop_it),
       TEST(addresses_of_the_launcher_are_passed_over),
       TEST(what_is_no_framework_s_is_refused),
       TEST(depth_is_bounded),
