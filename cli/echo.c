@@ -204,7 +204,10 @@ enum spp_status spp_setup_idle(struct spp_cli *cli, const struct spp_job *job,
                                const struct spp_layout *layout, struct spp_report *report,
                                struct spp_diag *diag) {
   struct spp_advice *idle = spp_arena_array(&cli->arena, SPP_MAX_ADVICE, sizeof *idle);
-  if (!idle) return spp_diag_oom(diag);
+  struct spp_advice *assumed = spp_arena_alloc(&cli->arena, sizeof *assumed);
+  if (!idle || !assumed) return spp_diag_oom(diag);
+  report->assumed_count = spp_imported_defaults(cli, assumed);
+  report->assumed = assumed;
   int said = spp_imported_warnings(cli, idle, SPP_MAX_ADVICE);
   report->idle_count = said + spp_idle_options(cli, job, layout, idle + said, SPP_MAX_ADVICE - said);
   report->idle = idle;

@@ -29,6 +29,32 @@ int spp_imported_warnings(const struct spp_cli *cli, struct spp_advice *advice, 
   return count + 1;
 }
 
+/* The setting as a person says it: "no recompute", "packing", "micro-batch 8". */
+static void add_default(const struct spp_import_setting *s, struct spp_str *text) {
+  const bool none = strcmp(s->value, "none") == 0 || strcmp(s->value, "false") == 0;
+  spp_str_add(text, text->len > 0 ? ", " : "");
+  if (none)
+    spp_str_addf(text, "no %s", s->name);
+  else
+    spp_str_addf(text, "%s %s", s->name, s->value);
+}
+
+int spp_imported_defaults(const struct spp_cli *cli, struct spp_advice *advice) {
+  struct spp_str text;
+  spp_str_init(&text);
+  for (int i = 0; cli->imported && i < cli->imported->setting_count; i++) {
+    const struct spp_import_setting *s = &cli->imported->settings[i];
+    if (s->assumed && spp_cli_set_by(cli, s->name) == SPP_SET_BY_SAVED) add_default(s, &text);
+  }
+  snprintf(advice->code, sizeof advice->code, "import-defaults");
+  if (text.len > 0)
+    snprintf(advice->text, sizeof advice->text, "%.250s (%.50s's defaults)", spp_str_text(&text),
+             cli->imported->format->display);
+  int count = text.len > 0;
+  spp_str_free(&text);
+  return count;
+}
+
 const struct spp_read_report *spp_imported_report(struct spp_cli *cli) {
   const struct spp_imported *in = cli->imported;
   struct spp_read_report *report = spp_arena_alloc(&cli->arena, sizeof *report);

@@ -63,6 +63,8 @@ int spp_fact_assumed(const struct spp_report *report, const struct spp_plan *pla
     snprintf(advice[0].text, sizeof advice[0].text, "%s (%s)", plan->job.gpu->display, report->gpu_note);
     count = 1;
   }
+  for (int i = 0; i < report->assumed_count && count < max; i++)
+    advice[count++] = report->assumed[i];
   count += spp_advise_assumed(report->spec, plan, advice + count, max - count);
   return intervals ? count + spp_advise_intervals(plan, advice + count, max - count) : count;
 }

@@ -48,6 +48,8 @@ struct spp_report {
   struct spp_failures failures;            /* gpu_mtbf_s not above 0: not asked */
   const struct spp_advice *idle;           /* options that were given and change nothing */
   int idle_count;
+  const struct spp_advice *assumed; /* beside what the job itself assumes: defaults of a file that was read */
+  int assumed_count;
 };
 
 /* How text looks. */

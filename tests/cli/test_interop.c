@@ -66,6 +66,23 @@ static void an_import_is_the_predict_of_its_job(void **state) {
   run_remove("f.sh");
 }
 
+/* What the file leaves to its framework is assumed, and so is listed; what the command line says is not. */
+static void defaults_of_the_file_s_framework_are_listed_as_assumed(void **state) {
+  (void)state;
+  run_put("ds.json", "{\"train_micro_batch_size_per_gpu\": 2, \"gradient_accumulation_steps\": 4,\n"
+                     "\"bf16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 3}}");
+  struct run run = answer("import ds.json --model qwen2.5-0.5b --seq 1k --gpus 8", NULL, 0);
+  expect_has(strstr(run.out, "assumed "), "no recompute (DeepSpeed's defaults)");
+  run_free(&run);
+  run = answer("import ds.json --model qwen2.5-0.5b --seq 1k --gpus 8 --recompute none", NULL, 0);
+  expect_true(strstr(run.out, "no recompute (") == NULL);
+  run_free(&run);
+  run = answer("import ds.json --model qwen2.5-0.5b --seq 1k --gpus 8 --json", NULL, 0);
+  expect_has(run.out, "\"code\": \"import-defaults\"");
+  run_free(&run);
+  run_remove("ds.json");
+}
+
 static void a_mistyped_flag_is_warned_of_and_a_harmless_one_is_not(void **state) {
   (void)state;
   run_put(
@@ -197,6 +214,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(exit_codes_are_those_of_the_contract),
       TEST(an_import_is_the_predict_of_its_job),
+      TEST(defaults_of_the_file_s_framework_are_listed_as_assumed),
       TEST(a_mistyped_flag_is_warned_of_and_a_harmless_one_is_not),
       TEST(several_files_go_into_a_folder),
       TEST(a_diff_says_what_each_setting_does),
