@@ -51,7 +51,8 @@ static enum spp_status illegal(const struct predicted *p, struct spp_diag *diag)
   const struct spp_violation *first = &p->violations[0];
   char where[128];
   snprintf(where, sizeof where, "%s rule %s", p->job.framework->name, first->rule);
-  return spp_diag_set(diag, SPP_ERR_USAGE, where, "'spplan degrees' lists the legal degrees",
+  return spp_diag_set(diag, SPP_ERR_USAGE, where,
+                      first->instead[0] ? first->instead : "'spplan degrees' lists the legal degrees",
                       "illegal layout: %s", first->text);
 }
 

@@ -74,6 +74,7 @@ struct spp_violation {
   char rule[48];
   char text[320];
   char source[240];
+  char instead[80]; /* what to do instead, where one thing does; else empty */
 };
 /* All rules of the job's framework that the layout breaks; fills at most `max` and returns how many were
  * found. violations may be NULL: then stops at the first (the search asks this way). */

@@ -109,6 +109,7 @@ void spp_rule_explain(const struct spp_job *job, const struct spp_layout *layout
   memset(&v, 0, sizeof v);
   snprintf(v.rule, sizeof v.rule, "%s", rule->id);
   snprintf(v.source, sizeof v.source, "%s", row ? row->source : rule->source ? rule->source : "");
+  snprintf(v.instead, sizeof v.instead, "%s", rule->instead ? rule->instead : "");
   spp_template_expand(rule->text, job, layout, v.text, sizeof v.text);
   if (rule->vary != SPP_VARY_NONE) add_legal_values(job, layout, rule->vary, v.text, sizeof v.text);
   size_t used = strlen(v.text);

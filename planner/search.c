@@ -56,9 +56,12 @@ static bool offers(const struct spp_framework *framework, const struct spp_reque
 }
 
 /* Why none of the frameworks can: the reason of the first that has what was asked at all, and how many others
- * there are, with the same reason or another. */
+ * there are, with the same reason or another. instead: what does as asked, where all broke one rule that knows
+ * it; else empty. */
 static enum spp_status refuse_all(const struct spp_search_options *options, char (*refusals)[160],
-                                  struct spp_diag *diag) {
+                                  const char *instead, struct spp_diag *diag) {
+  static const char free_one[] = "free one degree, or change --gpus";
+  const char *hint = instead[0] ? instead : free_one;
   int first = -1, others = 0, told = 0;
   for (int f = 0; f < options->framework_count; f++) {
     bool has = offers(options->frameworks[f], &options->fixed);
@@ -66,14 +69,12 @@ static enum spp_status refuse_all(const struct spp_search_options *options, char
     if (first < 0 || (has && !offers(options->frameworks[first], &options->fixed))) first = f;
     told++;
   }
-  if (first < 0)
-    return spp_diag_set(diag, SPP_ERR_USAGE, NULL, "free one degree, or change --gpus", "no layout is legal");
+  if (first < 0) return spp_diag_set(diag, SPP_ERR_USAGE, NULL, free_one, "no layout is legal");
   others = told - 1;
   if (others == 0)
-    return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[first]->display,
-                        "free one degree, or change --gpus", "%s", refusals[first]);
-  return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[first]->display,
-                      "free one degree or change --gpus; --framework NAME says what that one has against it",
+    return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[first]->display, hint, "%s", refusals[first]);
+  if (!instead[0]) hint = "free one degree or change --gpus; --framework NAME says what that one has against it";
+  return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[first]->display, hint,
                       "%s; %d other framework%s cannot either", refusals[first], others,
                       others == 1 ? "" : "s");
 }
@@ -119,7 +120,7 @@ enum spp_status spp_hunt_open(const struct spp_search_options *options, struct s
   bool refused = hunt->cell_count == 0;
   spp_hunt_close(hunt);
   if (!refused) return spp_diag_oom(diag);
-  if (options->framework_count > 1) return refuse_all(options, hunt->refusals, diag);
+  if (options->framework_count > 1) return refuse_all(options, hunt->refusals, "", diag);
   if (diag) *diag = refusal; /* its own words, place and hint */
   return refusal.status;
 }
@@ -367,31 +368,39 @@ static void list_rejections(const struct spp_hunt *hunt, const struct spp_tally 
   }
 }
 
-/* A framework whose every layout broke a rule says which. */
+/* A framework whose every layout broke a rule says which. instead: as the rule says that all of them broke
+ * first, or empty. */
 static void list_refusals(const struct spp_hunt *hunt, const struct spp_tally *tally,
-                          struct spp_search_result *result) {
+                          struct spp_search_result *result, char *instead, size_t size) {
+  bool alike = true;
+  instead[0] = '\0';
   for (int f = 0; f < hunt->options->framework_count; f++) {
     char *text = result->framework_refusals[f];
     memcpy(text, hunt->refusals[f], sizeof result->framework_refusals[f]);
+    if (text[0]) alike = false;
     if (text[0] || tally->framework_layouts[f] > 0 || tally->framework_rule[f].count == 0) continue;
     struct spp_layout layout;
     struct spp_violation violation;
     const struct spp_job *job = spp_hunt_layout(hunt, &tally->framework_rule[f].example, &layout);
-    if (spp_rules_check(job, &layout, &violation, 1) > 0)
-      snprintf(text, sizeof result->framework_refusals[f], "%.159s", violation.text);
+    if (spp_rules_check(job, &layout, &violation, 1) == 0) continue;
+    snprintf(text, sizeof result->framework_refusals[f], "%.159s", violation.text);
+    alike &= !instead[0] || strcmp(instead, violation.instead) == 0;
+    snprintf(instead, size, "%s", violation.instead);
   }
+  if (!alike) instead[0] = '\0';
 }
 
 static enum spp_status conclude(const struct spp_hunt *hunt, struct spp_tally *tally,
                                 struct spp_search_result *result, struct spp_diag *diag) {
+  char instead[sizeof((struct spp_violation *)NULL)->instead];
   result->layouts = tally->layouts;
   result->evaluated = tally->evaluated;
   result->pruned = tally->pruned;
   list_rejections(hunt, tally, result);
-  list_refusals(hunt, tally, result);
+  list_refusals(hunt, tally, result, instead, sizeof instead);
   if (tally->out_of_memory || choose_plans(hunt, tally, result) != SPP_OK) return spp_diag_oom(diag);
   if (result->count > 0) return SPP_OK;
-  if (!tally->has_nearest) return refuse_all(hunt->options, result->framework_refusals, diag);
+  if (!tally->has_nearest) return refuse_all(hunt->options, result->framework_refusals, instead, diag);
   result->has_nearest = true;
   fill_plan(hunt, &tally->nearest, &result->nearest);
   char over[32];

@@ -272,6 +272,22 @@ static void a_refusal_by_all_is_not_one_framework_s_alone(void **state) {
   expect_has(diag.what, "other frameworks cannot either");
 }
 
+/* Of FPDT one rule speaks for all, and it knows who has it: megatron-deepspeed, which is not searched. */
+static void what_one_other_framework_has_is_named_instead(void **state) {
+  struct spp_search_options options;
+  struct spp_search_result result;
+  struct spp_diag diag;
+  (void)state;
+  jobs_options("qwen2.5-7b", "h100-80gb", 8, 32768, &options);
+  options.fixed.fpdt_chunk = 16384;
+  expect_status(spp_search(&options, &result, &diag), SPP_ERR_USAGE, &diag);
+  expect_has(diag.what, "other frameworks cannot either");
+  expect_str(diag.hint, "--framework megatron-deepspeed");
+  options.framework_count = 1;
+  expect_status(spp_search(&options, &result, &diag), SPP_ERR_USAGE, &diag);
+  expect_str(diag.hint, "--framework megatron-deepspeed");
+}
+
 /* 28 query heads: no framework runs Ulysses 8 (spplan degrees; formats of DeepSpeed, TE and ms-swift). */
 static void an_illegal_degree_names_the_rule(void **state) {
   struct spp_search_options options;
@@ -345,6 +361,7 @@ int main(void) {
       cmocka_unit_test(some_layers_are_recomputed_beside_chunks_and_offload),
       cmocka_unit_test(fixed_fields_are_kept),
       cmocka_unit_test(degrees_that_make_no_layout_are_a_usage_error),
+      cmocka_unit_test(what_one_other_framework_has_is_named_instead),
       cmocka_unit_test(a_refusal_by_all_is_not_one_framework_s_alone),
       cmocka_unit_test(an_illegal_degree_names_the_rule),
       cmocka_unit_test(a_hopeless_job_says_how_far_off_it_is),
