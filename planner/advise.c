@@ -176,13 +176,21 @@ int spp_advise_assumed(const struct spp_job_spec *spec, const struct spp_plan *p
 
 /* ---- intervals ---- */
 
+/* `added`: what the width has on top of the framework's own sigma for want of runs; 0: nothing, so that the
+ * file's sigma alone says how wide. */
 static void count_runs(const struct spp_framework *f, const char *what, int64_t runs, int64_t least,
-                       struct spp_advice_list *list) {
+                       double sigma, double added, struct spp_advice_list *list) {
   char number[32] = "no";
   if (runs >= least) return;
   if (runs > 0) spp_int_print(runs, number);
-  spp_advice_add(list, "interval-framework", "%s interval: %s measured run%s of %s", what, number,
-                 runs > 1 ? "s" : "", f->display);
+  if (added > 0)
+    spp_advice_add(list, "interval-framework",
+                   "%s interval: %s measured run%s of %s, too few: one sigma of %.3g %% is added", what,
+                   number, runs > 1 ? "s" : "", f->display, 100 * added);
+  else
+    spp_advice_add(list, "interval-framework",
+                   "%s interval: one sigma of %.3g %%, assumed for %s (%s measured run%s)", what, 100 * sigma,
+                   f->display, number, runs > 1 ? "s" : "");
 }
 
 int spp_advise_intervals(const struct spp_plan *plan, struct spp_advice *advice, int max) {
@@ -190,8 +198,12 @@ int spp_advise_intervals(const struct spp_plan *plan, struct spp_advice *advice,
   struct spp_advice_list list = {advice, 0, max};
   const struct spp_job *job = &plan->job;
   const struct spp_calib *calib = job->calib;
-  count_runs(job->framework, "memory", job->framework->memory_runs, calib->spread.least_runs, &list);
-  count_runs(job->framework, "time", job->framework->time_runs, calib->spread.least_runs, &list);
+  const struct spp_framework *f = job->framework;
+  const struct spp_spread *spread = &calib->spread;
+  count_runs(f, "memory", f->memory_runs, spread->least_runs, f->memory_sigma,
+             job->settings_open ? spread->memory_open : spread->memory, &list);
+  count_runs(f, "time", f->time_runs, spread->least_runs, f->time_sigma,
+             job->settings_open ? spread->time_open : 0, &list);
   if (!calib->measured)
     spp_advice_add(&list, "interval-gpu",
                    "time interval: no measured kernels of %s, shares of its datasheet by %s",

@@ -257,6 +257,15 @@ static void expect_said(const struct spp_advice *advice, int count, const char *
   if (said) expect_has(said->text, words);
 }
 
+static void expect_said_last(const struct spp_advice *advice, int count, const char *code,
+                             const char *words) {
+  const struct spp_advice *said = NULL;
+  for (int i = 0; i < count; i++)
+    if (strcmp(advice[i].code, code) == 0) said = &advice[i];
+  expect_true(said != NULL);
+  if (said) expect_has(said->text, words);
+}
+
 /* Runs that stand behind a width are the framework file's own; a T4 borrows its rates; a step of PyTorch FSDP
  * over PCIe waits. */
 static void a_wide_interval_says_what_was_not_measured(void **state) {
@@ -269,10 +278,18 @@ static void a_wide_interval_says_what_was_not_measured(void **state) {
   plan_of(&few, &plan);
   int count = spp_advise_intervals(&plan, advice, SPP_MAX_ADVICE);
   expect_said(advice, count, "interval-framework", "3 measured runs of ");
+  /* configs/frameworks/ms-swift.json: time_sigma 0.13, 4 runs; configs/calib/fabric.json adds to memory alone
+   */
+  expect_said_last(advice, count, "interval-framework",
+                   "time interval: one sigma of 13 %, assumed for ms-swift (4 measured runs)");
+  plan.job.settings_open = true; /* time_open 0.4 */
+  count = spp_advise_intervals(&plan, advice, SPP_MAX_ADVICE);
+  expect_said_last(advice, count, "interval-framework",
+                   "time interval: 4 measured runs of ms-swift, too few: one sigma of 40 % is added");
   expect_true(!find(advice, count, "interval-gpu"));
   plan_of(&none, &plan);
   count = spp_advise_intervals(&plan, advice, SPP_MAX_ADVICE);
-  expect_said(advice, count, "interval-framework", "no measured run of ");
+  expect_said(advice, count, "interval-framework", "no measured run");
   expect_said(advice, count, "interval-gpu", "T4");
   expect_said(advice, count, "interval-waits", " % of a step waits");
   plan_of(&many, &plan);
