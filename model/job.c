@@ -199,10 +199,10 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->ring_impl = (enum spp_ring_impl)or_else(spec->ring_impl, (int)f->ring_impl);
   job->ring_order =
       (enum spp_ring_order)or_else(spec->ring_order, f->ring_zigzag ? SPP_RING_ZIGZAG : SPP_RING_CONTIGUOUS);
-  job->allocator = (enum spp_allocator)or_else(
-      spec->allocator, f->expandable_segments ? SPP_ALLOCATOR_EXPANDABLE : SPP_ALLOCATOR_PLAIN);
-  job->plain_segments =
-      job->allocator == SPP_ALLOCATOR_PLAIN && (f->plain_segments || f->expandable_segments);
+  job->allocator = (enum spp_allocator)or_else(spec->allocator, f->segments == SPP_SEGMENTS_EXPANDABLE
+                                                                    ? SPP_ALLOCATOR_EXPANDABLE
+                                                                    : SPP_ALLOCATOR_PLAIN);
+  job->plain_segments = job->allocator == SPP_ALLOCATOR_PLAIN && f->segments != SPP_SEGMENTS_IN_FACTOR;
   job->graphs = job->mode == SPP_MODE_INFER ? 0 : spec->graphs;
   bool path = spec->loss >= (int)SPP_LOSS_CHOICE_COUNT;
   job->loss = (enum spp_loss_choice)or_else(path ? SPP_UNSET : spec->loss, (int)f->loss_default);
@@ -226,13 +226,14 @@ static void resolve_sizes(const struct spp_job_spec *spec, const struct spp_fram
   job->gpus = spec->gpus;
   job->seq_tokens = spec->seq_tokens;
   job->prompt_tokens = job->mode == SPP_MODE_INFER ? spp_min64(spec->prompt_tokens, spec->seq_tokens) : 0;
-  job->global_batch = or_else64(spec->global_batch, spp_max64(spec->gpus, 1));
   job->loss_chunk_tokens = or_else64(spec->loss_chunk_tokens, f->loss_chunk_tokens);
   job->lora_rank = lora ? or_else64(spec->lora_rank, LORA_RANK_DEFAULT) : 0;
   job->lora_dropout = lora ? (spec->lora_dropout >= 0 ? spec->lora_dropout : f->lora_dropout_default) : 0;
   job->lora_targets = lora ? (spec->lora_targets ? spec->lora_targets : SPP_LORA_ALL_LINEAR) : 0;
   job->galore_rank = galore ? or_else64(spec->galore_rank, GALORE_RANK_DEFAULT) : 0;
   job->grpo_completions = or_else64(spec->grpo_completions, GRPO_COMPLETIONS_DEFAULT);
+  int64_t group = job->mode == SPP_MODE_GRPO ? spp_max64(job->grpo_completions, 1) : 1; /* whole prompts */
+  job->global_batch = or_else64(spec->global_batch, spp_round_up(spp_max64(spec->gpus, 1), group));
   job->images_per_sequence = spec->images_per_sequence;
   job->image_patches = spec->image_patches;
   job->image_tokens = spec->image_tokens;

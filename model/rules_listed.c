@@ -43,6 +43,10 @@ RULE(ulysses_kv_repeat) {
 RULE(seq_multiple) {
   return job->seq_tokens % spp_layout_pad_tokens(job, layout) != 0;
 }
+RULE(grpo_groups) {
+  return job->mode == SPP_MODE_GRPO && job->grpo_completions > 1 &&
+         job->global_batch % job->grpo_completions != 0;
+}
 RULE(layers_pp) {
   return layout->pp > 1 && !spp_layout_uneven(layout) &&
          job->arch->layers % spp_sat_mul(layout->pp, layout->vpp) != 0;
@@ -240,6 +244,11 @@ const struct spp_rule spp_rules_listed[] = {
     {"torch-fsdp2", torch_fsdp2,
      "torch FSDP2 excludes pipeline and expert parallelism, fp16 and tied embeddings", SPP_AXIS_SHARDING,
      SPP_VARY_NONE, NULL},
+    {"grpo-groups", grpo_groups,
+     "{framework} counts a GRPO batch in prompts: {global_batch} sequences are no whole number of "
+     "{completions} "
+     "completions each; {groups_up} are",
+     0, SPP_VARY_NONE, NULL},
     {"grpo-fused-sp", grpo_fused_sp, "GRPO with the fused (Liger) loss and SP {sp} is refused", SPP_AXIS_LOSS,
      SPP_VARY_NONE, NULL},
     {"fused-sp", fused_sp, "the fused (Liger) loss does not work with SP {sp}", SPP_AXIS_LOSS, SPP_VARY_NONE,

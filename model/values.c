@@ -38,6 +38,7 @@ typedef const struct spp_layout layout_arg;
   X(rank_batch, layout->pp > 1 ? spp_sat_mul(layout->micro_batch, layout->grad_accum) : layout->micro_batch) \
   X(batch_unit, spp_sat_mul(layout->micro_batch, layout->dp))                                                \
   X(batch_up, spp_round_up(job->global_batch, spp_max64(value_batch_unit(job, layout), 1)))                  \
+  X(groups_up, spp_round_up(job->global_batch, spp_max64(job->grpo_completions, 1)))                         \
   X(recompute_layers, layout->recompute_layers)                                                              \
   X(recompute_chunk_layers, layout->recompute_layers < 0                                                     \
                                 ? layout->recompute_layers                                                   \

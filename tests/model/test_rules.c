@@ -160,6 +160,8 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
   X("selective-layers", l->recompute = SPP_RECOMPUTE_SELECTIVE;                                              \
     l->recompute_layers = 2, l->recompute = SPP_RECOMPUTE_FULL; l->recompute_layers = 2)                     \
   X("torch-fsdp2", l->zero = 3; l->pp = 2, l->zero = 3)                                                      \
+  X("grpo-groups", j->mode = SPP_MODE_GRPO; j->grpo_completions = 5, j->mode = SPP_MODE_GRPO;                \
+    j->grpo_completions = 4)                                                                                 \
   X("grpo-fused-sp", j->mode = SPP_MODE_GRPO; j->loss = SPP_LOSS_CHOICE_FUSED;                               \
     ulysses(l, 2), j->loss = SPP_LOSS_CHOICE_FUSED; ulysses(l, 2))                                           \
   X("fused-sp", j->loss = SPP_LOSS_CHOICE_FUSED; ulysses(l, 2), j->loss = SPP_LOSS_CHOICE_FUSED)             \
