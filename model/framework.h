@@ -24,6 +24,15 @@ enum spp_ring_impl { SPP_RING_ZHUZILIN, SPP_RING_SWIFT, SPP_RING_TE, SPP_RING_IM
 /* Segments of torch's caching allocator: of their own size, or one address range that grows and gives pages back
  * (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True). */
 enum spp_allocator { SPP_ALLOCATOR_PLAIN, SPP_ALLOCATOR_EXPANDABLE, SPP_ALLOCATOR_COUNT };
+/* What a framework's segments do: plain ones, of which blocks that serve no request are in its allocator_factor
+ * or counted one by one; or expandable ones, whose free pages go back to the driver before the allocator fails.
+ */
+enum spp_segments {
+  SPP_SEGMENTS_IN_FACTOR,
+  SPP_SEGMENTS_COUNTED,
+  SPP_SEGMENTS_EXPANDABLE,
+  SPP_SEGMENTS_COUNT
+};
 /* Modules of a layer that CUDA graphs capture, as bits (Megatron's cuda_graph_scope). */
 enum { SPP_GRAPH_ATTN = 1 << 0, SPP_GRAPH_MLP = 1 << 1, SPP_GRAPH_COUNT = 2 };
 enum spp_kernel_style { SPP_KERNELS_EAGER, SPP_KERNELS_FUSED };
@@ -301,8 +310,7 @@ struct spp_framework {
   bool budget_is_torch_only; /* its budget leaves out what is not in torch's allocator: context, NCCL */
   bool offload_keeps_grads; /* an offloaded optimizer takes gradients from the GPU at the step only */
   bool flat_units;        /* FSDP1: units are cut on the GPU, one after the other, and gathered on a stream of their own */
-  bool plain_segments;    /* no expandable segments: a request finds no room in smaller free blocks */
-  bool expandable_segments; /* free pages go back to the driver before the allocator fails */
+  enum spp_segments segments; /* of torch's allocator, by the framework's launch line */
   bool graphs[SPP_GRAPH_COUNT]; /* modules that CUDA graphs can capture: bit numbers of SPP_GRAPH_* */
   bool splits_segments;   /* no expandable segments, rows of varying length: inputs land in freed blocks of logits */
   bool logs_no_memory;    /* its log has no memory figure: one that is printed without a name is the driver's */

@@ -87,7 +87,7 @@ struct spp_job {
   enum spp_ring_order ring_order;
   double expert_capacity; /* rows an expert has room for, over its even share; 0: an even share, all used */
   enum spp_allocator allocator;
-  bool plain_segments; /* blocks that the framework's file says plain segments strand are counted */
+  bool plain_segments; /* blocks that plain segments strand are counted, and not in the allocator's factor */
   unsigned graphs;     /* SPP_GRAPH_*: modules that CUDA graphs capture */
   enum spp_loss_choice loss;
   int loss_path_forced; /* enum spp_loss_path or SPP_UNSET */

@@ -9,6 +9,7 @@
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
 static const char *const allocators[SPP_ALLOCATOR_COUNT] = {"plain", "expandable"};
+static const char *const segments[SPP_SEGMENTS_COUNT] = {"in-factor", "counted", "expandable"};
 static const char *const graphs[SPP_GRAPH_COUNT] = {"attn", "mlp"};
 static const char *const nccl_groups[SPP_NCCL_GROUP_COUNT] = {"data", "statistics", "model", "embedding",
                                                               "experts"};
@@ -53,6 +54,7 @@ static const char *const reporters[SPP_REPORTER_COUNT] = {"none", "megatron-lm",
                                                           "sc21", "verl",        "transformers"};
 
 static const struct spp_words tables[SPP_WORDS_COUNT] = {
+    [SPP_WORDS_SEGMENTS] = {segments, COUNT(segments)},
     [SPP_WORDS_ALLOCATOR] = {allocators, COUNT(allocators)},
     [SPP_WORDS_GRAPH] = {graphs, COUNT(graphs)},
     [SPP_WORDS_NCCL_GROUP] = {nccl_groups, COUNT(nccl_groups)},
