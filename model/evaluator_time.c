@@ -45,7 +45,7 @@ static const struct spp_kept_slot *layers_of(struct spp_evaluator *e, const stru
   struct spp_kept_slot *slot = spp_evaluator_keep(e, c->layout, place);
   const struct spp_kept_pipe *pipe = &e->pipes[place->pipe];
   if (slot->timed == e->layers_turn) return slot;
-  static const struct spp_states_time none = {.hidden_s = 0};
+  static const struct spp_states_time none = {.hidden_s = {0}};
   struct spp_time time;
   const struct spp_stage *counted = &pipe->counted;
   struct spp_comm *comm = comm_of(e, c, place, counted);
@@ -82,8 +82,9 @@ static bool list_exchanges(struct spp_evaluator *e, const struct spp_timing_cont
 }
 
 static void exchange_states(const struct spp_timing_context *c, const struct spp_kept_pipe *pipe,
-                            const struct spp_layers_time *layers, struct spp_states_time *states) {
-  struct spp_exposed exposed = {.hidden_s = 0};
+                            const struct spp_layers_time *layers, struct spp_states_time *states,
+                            struct spp_states_beside *beside) {
+  struct spp_exposed exposed = {.hidden_s = {0}};
   struct spp_comm comm;
   comm.count = pipe->exchange_count;
   for (int i = 0; i < comm.count; i++) {
@@ -97,7 +98,9 @@ static void exchange_states(const struct spp_timing_context *c, const struct spp
                            &comm, &exposed);
   for (int group = 0; group < SPP_GROUP_COUNT; group++)
     states->step_s[group] = exposed.step_s[group];
-  states->hidden_s = exposed.hidden_s;
+  for (int side = 0; side < SPP_SIDE_COUNT; side++)
+    states->hidden_s[side] = exposed.hidden_s[side];
+  if (c->layout->offload != SPP_OFFLOAD_NONE) spp_states_beside_count(c, &comm, beside);
 }
 
 static double optimizer_of(const struct spp_evaluator *e, const struct spp_timing_context *c,
@@ -111,12 +114,12 @@ static double optimizer_of(const struct spp_evaluator *e, const struct spp_timin
 }
 
 static double offload_of(const struct spp_timing_context *c, const struct spp_kept_pipe *pipe,
-                         const struct spp_layers_time *layers) {
+                         const struct spp_layers_time *layers, const struct spp_states_beside *beside) {
   int run = 0;
   if (c->layout->offload == SPP_OFFLOAD_NONE) return 0;
   while (run + 1 < pipe->runs.count && pipe->run[run + 1].stage.index <= layers->slowest)
     run++;
-  return spp_offload_exposed_s(c, &pipe->run[run].stage, layers->forward_s, layers->backward_s);
+  return spp_offload_exposed_s(c, &pipe->run[run].stage, layers, beside);
 }
 
 static void predict_whole(const struct spp_job *job, const struct spp_layout *layout,
@@ -142,9 +145,10 @@ void spp_evaluator_time(struct spp_evaluator *e, const struct spp_job *job, cons
   } else {
     const struct spp_layers_time *layers = &layers_of(e, &c, place)->layers;
     struct spp_states_time states;
-    exchange_states(&c, pipe, layers, &states);
+    struct spp_states_beside beside;
+    exchange_states(&c, pipe, layers, &states, &beside);
     states.optimizer_s = optimizer_of(e, &c, pipe);
-    states.offload_exposed_s = offload_of(&c, pipe, layers);
+    states.offload_exposed_s = offload_of(&c, pipe, layers, &beside);
     spp_time_parts_fill(&c, layers, &states, &time);
     spp_time_speed_fill(&c, &time);
   }

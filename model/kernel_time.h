@@ -19,6 +19,7 @@ struct spp_kernel_rates {
   double memory_s_per_byte[SPP_MEMORY_KERNEL_COUNT];
   double launch_s;
   double pcie_s_per_byte, host_s_per_byte;
+  double stolen_share; /* of the SMs: what communication takes from the compute beside it (model/timing.c) */
 };
 
 /* Peak FLOP/s of matrix products in the job's dtype: fp8 falls back to bf16, bf16 to fp16, fp16 to fp32 where

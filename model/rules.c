@@ -101,6 +101,17 @@ static const struct spp_framework_rule *listed(const struct spp_framework *frame
   return NULL;
 }
 
+/* What does as asked where a rule says that a framework does not. */
+static const struct {
+  const char *rule, *instead;
+} others[] = {{"fpdt-support", "--framework megatron-deepspeed"}};
+
+static const char *instead_of(const char *rule) {
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (strcmp(others[i].rule, rule) == 0) return others[i].instead;
+  return "";
+}
+
 void spp_rule_explain(const struct spp_job *job, const struct spp_layout *layout, int index,
                       struct spp_violation *violation) {
   const struct spp_rule *rule = rule_at(index);
@@ -109,7 +120,7 @@ void spp_rule_explain(const struct spp_job *job, const struct spp_layout *layout
   memset(&v, 0, sizeof v);
   snprintf(v.rule, sizeof v.rule, "%s", rule->id);
   snprintf(v.source, sizeof v.source, "%s", row ? row->source : rule->source ? rule->source : "");
-  snprintf(v.instead, sizeof v.instead, "%s", rule->instead ? rule->instead : "");
+  snprintf(v.instead, sizeof v.instead, "%s", instead_of(rule->id));
   spp_template_expand(rule->text, job, layout, v.text, sizeof v.text);
   if (rule->vary != SPP_VARY_NONE) add_legal_values(job, layout, rule->vary, v.text, sizeof v.text);
   size_t used = strlen(v.text);

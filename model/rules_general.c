@@ -312,7 +312,7 @@ const struct spp_rule spp_rules_general[] = {
      SPP_AXIS_OFFLOAD, SPP_VARY_NONE, has},
     {"fpdt-support", no_fpdt,
      "{framework} passes no sequence in chunks (FPDT, {fpdt_chunk} tokens): Megatron-DeepSpeed does",
-     SPP_AXIS_SP, SPP_VARY_NONE, has, "--framework megatron-deepspeed"},
+     SPP_AXIS_SP, SPP_VARY_NONE, has},
     {"fpdt-divides", fpdt_divides,
      "FPDT: {seq} tokens must be a multiple of a chunk of {fpdt_chunk}, and that one of SP {sp}; nearest "
      "below that is: {fpdt_chunk_down}",

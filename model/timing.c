@@ -29,11 +29,19 @@ static void widen(const struct spp_job *job, struct spp_kernel_rates *rates) {
   rates->wide_s_per_flop = wide.gemm_s_per_flop;
 }
 
+/* Share of the SMs that communication takes from the compute beside it: NCCL runs one block per channel. */
+static double stolen_share(const struct spp_job *job) {
+  const struct spp_framework *f = job->framework;
+  if (f->nccl_channels <= 0 || job->gpu->sms <= 0) return f->comm_sm_slowdown;
+  return spp_most(f->comm_sm_slowdown, spp_least(0.5, (double)f->nccl_channels / job->gpu->sms));
+}
+
 void spp_timing_rates(const struct spp_job *job, struct spp_kernel_rates *rates) {
   spp_kernel_rates_resolve(job->gpu, job->cluster, job->calib, job->dtype, job->attention,
                            job->arch->head_dim, rates);
   if (job->fp4) spp_kernel_rates_narrow(job->gpu, spp_job_fp4_share(job), rates);
   if (spp_job_hidden_fp32(job) && !job->framework->lora_autocast) widen(job, rates);
+  rates->stolen_share = stolen_share(job);
 }
 
 /* Share of a stage's layers that are recomputed. */
@@ -82,7 +90,7 @@ static void count_stage(const struct spp_timing_context *c, const struct spp_mod
 /* One micro-batch of a stage on the clock: device with its exposed communication, or the host that launches
  * it. */
 struct stage_clock {
-  double forward_s, backward_s, host_wait_s;
+  double forward_s, backward_s, host_wait_s[SPP_SIDE_COUNT];
 };
 
 static struct stage_clock run_stage(const struct spp_stage_time *t, const struct spp_exposed *exposed,
@@ -97,7 +105,8 @@ static struct stage_clock run_stage(const struct spp_stage_time *t, const struct
   double backward = device[SPP_PASS_RECOMPUTE] + device[SPP_PASS_BACKWARD];
   clock.forward_s = spp_most(device[SPP_PASS_FORWARD], t->forward_host_s);
   clock.backward_s = spp_most(backward, t->backward_host_s);
-  clock.host_wait_s = (clock.forward_s - device[SPP_PASS_FORWARD]) + (clock.backward_s - backward);
+  clock.host_wait_s[SPP_SIDE_FORWARD] = clock.forward_s - device[SPP_PASS_FORWARD];
+  clock.host_wait_s[SPP_SIDE_BACKWARD] = clock.backward_s - backward;
   return clock;
 }
 
@@ -160,13 +169,6 @@ static void walk_stages(const struct spp_timing_context *c, const struct spp_mod
   p->bubble_s -= slowest_fill;
 }
 
-/* Share of the SMs that communication takes from the compute beside it: NCCL runs one block per channel. */
-static double stolen_share(const struct spp_timing_context *c) {
-  const struct spp_framework *f = c->job->framework;
-  if (f->nccl_channels <= 0 || c->job->gpu->sms <= 0) return f->comm_sm_slowdown;
-  return spp_most(f->comm_sm_slowdown, spp_least(0.5, (double)f->nccl_channels / c->job->gpu->sms));
-}
-
 /* Ranks that share processors: a step takes no less than all their work, one after the other, needs. Ranks
  * that wait lend theirs, so waiting for other pipeline stages shrinks as work fills it (derived). */
 static void share_processors(const struct spp_timing_context *c, struct spp_time *time) {
@@ -183,12 +185,26 @@ static void share_processors(const struct spp_timing_context *c, struct spp_time
     time->step_s += *parts[i] *= more;
 }
 
+/* What communication takes from the compute beside it, of both sides, and how long the device waits for the
+ * host then: kernels that take longer leave less to wait. */
+static void slow_compute(const struct spp_timing_context *c, const struct spp_layers_time *l,
+                         const struct spp_states_time *s, double *stolen_s, double *wait_s) {
+  const double share = c->rates->stolen_share, m = (double)c->g->m;
+  *stolen_s = *wait_s = 0;
+  for (int side = 0; side < SPP_SIDE_COUNT; side++) {
+    const double stolen = share * (l->hidden_s[side] + s->hidden_s[side]);
+    *stolen_s += stolen;
+    *wait_s += spp_positive(m * l->host_wait_s[side] - stolen);
+  }
+}
+
 void spp_time_parts_fill(const struct spp_timing_context *c, const struct spp_layers_time *l,
                          const struct spp_states_time *s, struct spp_time *time) {
-  double m = (double)c->g->m, layered = m * l->share, exposed[SPP_GROUP_COUNT];
+  double m = (double)c->g->m, layered = m * l->share, exposed[SPP_GROUP_COUNT], stolen_s, wait_s;
+  slow_compute(c, l, s, &stolen_s, &wait_s);
   for (int group = 0; group < SPP_GROUP_COUNT; group++)
     exposed[group] = l->exposed_s[group] * (group == SPP_GROUP_PP ? m : layered) + s->step_s[group];
-  time->compute_s = m * l->compute_s + stolen_share(c) * (l->hidden_s + s->hidden_s);
+  time->compute_s = m * l->compute_s + stolen_s;
   time->attention_s = m * l->attention_s;
   time->sp_exposed_s = exposed[SPP_GROUP_ULYSSES] + exposed[SPP_GROUP_RING];
   time->tp_exposed_s = exposed[SPP_GROUP_TP];
@@ -198,7 +214,7 @@ void spp_time_parts_fill(const struct spp_timing_context *c, const struct spp_la
   time->pp_bubble_s = l->bubble_s;
   time->offload_exposed_s = s->offload_exposed_s;
   time->optimizer_s = s->optimizer_s;
-  time->host_s = m * l->host_wait_s + c->job->framework->host_s_per_step;
+  time->host_s = wait_s + c->job->framework->host_s_per_step;
   time->step_s = time->compute_s + time->attention_s + time->sp_exposed_s + time->tp_exposed_s +
                  time->pp_bubble_s + time->pp_exposed_s + time->dp_exposed_s + time->ep_exposed_s +
                  time->offload_exposed_s + time->optimizer_s + time->host_s;
@@ -247,20 +263,20 @@ static void run_layers(const struct spp_timing_context *c, const struct spp_mode
                        struct spp_layers_time *layers) {
   struct spp_stage_time counted_time;
   count_stage(c, model, counted, &counted_time);
-  *exposed = (struct spp_exposed){.hidden_s = 0};
+  *exposed = (struct spp_exposed){.hidden_s = {0}};
   spp_layer_exposure_count(c, &counted_time, comm, exposed);
   struct stage_clock clock = run_stage(&counted_time, exposed, 1);
   walk_stages(c, model, runs, exposed, (double)counted->layers, p);
   *layers = (struct spp_layers_time){.forward_s = p->clock.forward_s,
                                      .backward_s = p->clock.backward_s,
-                                     .host_wait_s = p->clock.host_wait_s,
                                      .share = p->share,
                                      .bubble_s = p->bubble_s,
-                                     .hidden_s = exposed->hidden_s,
                                      .counted_layers = (double)counted->layers,
                                      .counted_forward_s = clock.forward_s,
                                      .counted_backward_s = clock.backward_s,
                                      .slowest = p->slowest.index};
+  memcpy(layers->host_wait_s, p->clock.host_wait_s, sizeof layers->host_wait_s);
+  memcpy(layers->hidden_s, exposed->hidden_s, sizeof layers->hidden_s);
   for (int pass = 0; pass < SPP_PASS_STEP; pass++) {
     layers->compute_s += p->time.pass[pass].gemm_s + p->time.pass[pass].memory_s;
     layers->attention_s += p->time.pass[pass].attention_s;
@@ -279,19 +295,21 @@ void spp_layers_time_count(const struct spp_timing_context *c, const struct spp_
 
 static void run_states(const struct spp_timing_context *c, const struct spp_layers_time *layers,
                        struct spp_comm *comm, struct spp_states_time *states) {
-  struct spp_exposed exposed = {.hidden_s = 0};
+  struct spp_exposed exposed = {.hidden_s = {0}};
   struct spp_stage stage;
   spp_state_exposure_count(c, layers->counted_forward_s, layers->counted_backward_s, layers->counted_layers,
                            comm, &exposed);
   memcpy(states->step_s, exposed.step_s, sizeof states->step_s);
-  states->hidden_s = exposed.hidden_s;
+  memcpy(states->hidden_s, exposed.hidden_s, sizeof states->hidden_s);
   states->optimizer_s = 0;
   for (int64_t i = 0; i < c->g->pp; i++) {
     spp_stage_resolve(c->job, c->layout, c->g, i, &stage);
     states->optimizer_s = spp_most(states->optimizer_s, spp_optimizer_s(c, &stage));
   }
   spp_stage_resolve(c->job, c->layout, c->g, layers->slowest, &stage);
-  states->offload_exposed_s = spp_offload_exposed_s(c, &stage, layers->forward_s, layers->backward_s);
+  struct spp_states_beside beside;
+  spp_states_beside_count(c, comm, &beside);
+  states->offload_exposed_s = spp_offload_exposed_s(c, &stage, layers, &beside);
 }
 
 void spp_timing_predict(const struct spp_job *job, const struct spp_layout *layout,
@@ -336,11 +354,6 @@ void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout
     shape->compute_s[pass] = pipeline.time.pass[pass].gemm_s + pipeline.time.pass[pass].memory_s;
     shape->attention_s[pass] = pipeline.time.pass[pass].attention_s;
   }
-  double forward_device_s = spp_pass_sum(&pipeline.time.pass[SPP_PASS_FORWARD]);
-  for (int group = 0; group < SPP_GROUP_COUNT; group++)
-    forward_device_s +=
-        exposed.pass_s[SPP_PASS_FORWARD][group] * (group == SPP_GROUP_PP ? 1 : pipeline.share);
-  shape->host_wait_s[SPP_PASS_FORWARD] = spp_positive(pipeline.clock.forward_s - forward_device_s);
-  shape->host_wait_s[SPP_PASS_BACKWARD] =
-      spp_positive(pipeline.clock.host_wait_s - shape->host_wait_s[SPP_PASS_FORWARD]);
+  shape->host_wait_s[SPP_PASS_FORWARD] = pipeline.clock.host_wait_s[SPP_SIDE_FORWARD];
+  shape->host_wait_s[SPP_PASS_BACKWARD] = pipeline.clock.host_wait_s[SPP_SIDE_BACKWARD];
 }

@@ -153,7 +153,8 @@ void spp_layer_exposure_count(const struct spp_timing_context *c, const struct s
     if (op->group == SPP_GROUP_TP) bare = spp_most(bare, c->job->framework->tp_exposed_share);
     op->exposed_s = op->time_s * (bare + (1 - bare) * kept[op->pass][op->group]);
     exposed->pass_s[op->pass][op->group] += op->exposed_s / m;
-    exposed->hidden_s += op->time_s - op->exposed_s;
+    exposed->hidden_s[op->pass == SPP_PASS_FORWARD ? SPP_SIDE_FORWARD : SPP_SIDE_BACKWARD] +=
+        op->time_s - op->exposed_s;
   }
 }
 
@@ -188,10 +189,30 @@ void spp_state_exposure_count(const struct spp_timing_context *c, double forward
     if (inside_layers(op)) continue;
     if (op->overlap != SPP_OVERLAP_NONE)
       op->exposed_s = op->time_s * spp_most(least_exposed, kept[op->overlap == SPP_OVERLAP_BACKWARD]);
-    exposed->hidden_s += op->time_s - op->exposed_s;
+    exposed->hidden_s[op->overlap == SPP_OVERLAP_BACKWARD ? SPP_SIDE_BACKWARD : SPP_SIDE_FORWARD] +=
+        op->time_s - op->exposed_s;
     double copies = copies_s(c, op);
     op->time_s += copies;
     op->exposed_s += copies;
     exposed->step_s[op->group] += op->exposed_s;
+  }
+}
+
+void spp_states_beside_count(const struct spp_timing_context *c, const struct spp_comm *comm,
+                             struct spp_states_beside *beside) {
+  *beside = (struct spp_states_beside){{0}, {0}, {0}, {0}};
+  for (int i = 0; i < comm->count; i++) {
+    const struct spp_comm_op *op = &comm->ops[i];
+    const bool bare = op->overlap == SPP_OVERLAP_NONE;
+    if (inside_layers(op) || (bare && op->pass == SPP_PASS_STEP)) continue; /* after the passes */
+    const bool backward = bare ? op->pass != SPP_PASS_FORWARD : op->overlap == SPP_OVERLAP_BACKWARD;
+    const enum spp_side side = backward ? SPP_SIDE_BACKWARD : SPP_SIDE_FORWARD;
+    const double times = op->per == SPP_PER_STEP ? 1 : (double)c->g->m;
+    const double hidden_s = (op->time_s - op->exposed_s) / times, exposed_s = op->exposed_s / times;
+    beside->last_hidden_s[side] += hidden_s;
+    beside->last_exposed_s[side] += exposed_s;
+    if (op->per == SPP_PER_STEP && c->g->m > 1) continue;
+    beside->hidden_s[side] += hidden_s;
+    beside->exposed_s[side] += exposed_s;
   }
 }

@@ -71,12 +71,15 @@ struct spp_stage_time {
   double layers;
 };
 
+/* Of a micro-batch: forward, and backward with recompute. */
+enum spp_side { SPP_SIDE_FORWARD, SPP_SIDE_BACKWARD, SPP_SIDE_COUNT };
+
 /* Exposed communication. pass_s: one micro-batch of the stage the communication was counted for (SP, TP, EP
  * and the pipeline's sends); step_s: once a step (sharded states of all micro-batches, tied embedding). */
 struct spp_exposed {
   double pass_s[SPP_PASS_STEP][SPP_GROUP_COUNT];
   double step_s[SPP_GROUP_COUNT];
-  double hidden_s; /* whole step: slows the compute it runs beside */
+  double hidden_s[SPP_SIDE_COUNT]; /* whole step: slows the compute it runs beside */
 };
 /* Seconds of one event of an op. */
 double spp_comm_event_s(const struct spp_timing_context *c, const struct spp_comm_op *op, double layers);
@@ -89,6 +92,16 @@ void spp_layer_exposure_count(const struct spp_timing_context *c, const struct s
  * included. */
 void spp_state_exposure_count(const struct spp_timing_context *c, double forward_s, double backward_s,
                               double layers, struct spp_comm *comm, struct spp_exposed *exposed);
+
+/* What the exchange of sharded states takes of the passes of one micro-batch: compute that it hides under, and
+ * time that it adds. */
+struct spp_states_beside {
+  double hidden_s[SPP_SIDE_COUNT], exposed_s[SPP_SIDE_COUNT];      /* of every micro-batch */
+  double last_hidden_s[SPP_SIDE_COUNT], last_exposed_s[SPP_SIDE_COUNT]; /* of the one beside the step */
+};
+/* comm: after spp_state_exposure_count(). */
+void spp_states_beside_count(const struct spp_timing_context *c, const struct spp_comm *comm,
+                             struct spp_states_beside *beside);
 
 /* What the model has to offer to stages: one layer of each kind, and the two ends. */
 struct spp_model_time {
@@ -112,10 +125,11 @@ struct spp_stage_runs {
 /* What neither the sharding of the states nor offload of them changes: the layers of a pipeline with their
  * exposed communication. One micro-batch of the slowest stage, unless said otherwise. */
 struct spp_layers_time {
-  double compute_s, attention_s, forward_s, backward_s, host_wait_s;
-  double exposed_s[SPP_GROUP_COUNT]; /* of the stage the communication was counted for */
-  double share;                      /* of that which the slowest stage has */
-  double bubble_s, hidden_s;         /* whole step */
+  double compute_s, attention_s, forward_s, backward_s;
+  double host_wait_s[SPP_SIDE_COUNT]; /* device idle until the host has launched */
+  double exposed_s[SPP_GROUP_COUNT];  /* of the stage the communication was counted for */
+  double share;                       /* of that which the slowest stage has */
+  double bubble_s, hidden_s[SPP_SIDE_COUNT]; /* whole step */
   double counted_layers, counted_forward_s, counted_backward_s; /* of the stage the communication is of */
   int64_t slowest;                                              /* stage */
 };
@@ -127,7 +141,8 @@ void spp_layers_time_count(const struct spp_timing_context *c, const struct spp_
 /* What they do change. */
 struct spp_states_time {
   double step_s[SPP_GROUP_COUNT]; /* exposed */
-  double hidden_s, optimizer_s, offload_exposed_s;
+  double hidden_s[SPP_SIDE_COUNT];
+  double optimizer_s, offload_exposed_s;
 };
 /* The parts of a step, and their sum. */
 void spp_time_parts_fill(const struct spp_timing_context *c, const struct spp_layers_time *layers,
@@ -137,9 +152,10 @@ void spp_time_speed_fill(const struct spp_timing_context *c, struct spp_time *ti
 
 /* Optimizer step of a stage: memory-bound on the GPU, or on the host when offloaded. */
 double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stage *stage);
-/* Host copies of a whole step that compute does not hide. forward_s, backward_s: as above. */
+/* Host copies of a whole step that neither compute nor the exchange of states beside them hides. layers: of the
+ * stage. */
 double spp_offload_exposed_s(const struct spp_timing_context *c, const struct spp_stage *stage,
-                             double forward_s, double backward_s);
+                             const struct spp_layers_time *layers, const struct spp_states_beside *beside);
 
 static inline double spp_pass_sum(const struct spp_pass_time *t) {
   return t->gemm_s + t->memory_s + t->attention_s;

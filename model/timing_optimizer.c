@@ -96,13 +96,37 @@ static double offloaded_bytes(const struct spp_timing_context *c, const struct s
   return bytes * away / (double)spp_max64(1, stage->layers);
 }
 
+/* What one pass of one micro-batch has beside its layers: compute, slowed by what hides under it as far as
+ * the device would not wait for the host all the same, and the exchange of states, hidden and not. */
+struct pass_room {
+  double compute_s, hidden_s, exposed_s;
+};
+
+static struct pass_room room_of(const struct spp_timing_context *c, const struct spp_layers_time *l,
+                                enum spp_side side, double hidden_s, double exposed_s) {
+  const double compute_s = side == SPP_SIDE_FORWARD ? l->forward_s : l->backward_s;
+  const double stolen_s = c->rates->stolen_share * (l->hidden_s[side] / (double)c->g->m + hidden_s);
+  return (struct pass_room){compute_s + spp_positive(stolen_s - l->host_wait_s[side]), hidden_s, exposed_s};
+}
+
+/* Copies to and from the host in one pass: `fed` of states, which come before or after an exchange of the
+ * same bytes on its stream (deepspeed 0.19.8 runtime/zero/partition_parameters.py all_gather_coalesced moves
+ * the shard on the stream that gathers it, stage3.py partition_grads copies on the stream that reduced them),
+ * so that they have the compute the exchange leaves; `link`: one direction of the link altogether, layer
+ * inputs on a stream of their own included, which runs beside both. */
+static double pass_exposed_s(double fed, double link, const struct pass_room *room) {
+  const double chain = fed > 0 ? fed + room->hidden_s : 0;
+  return spp_positive(spp_most(chain, link - room->exposed_s) - room->compute_s);
+}
+
 /* Gradients go down and weights come up once a step; with offloaded parameters every pass also fetches its
  * shard; offloaded layer inputs travel once each way per micro-batch and layer. Copies hide under the pass
  * they belong to, except the weights that come back after the step; up and down have an engine and a
  * direction of the link each (CUDA C++ Programming Guide, "Concurrent Data Transfers"), so that the longer of
  * the two shows. */
 double spp_offload_exposed_s(const struct spp_timing_context *c, const struct spp_stage *stage,
-                             double forward_s, double backward_s) {
+                             const struct spp_layers_time *layers, const struct spp_states_beside *beside) {
+  const enum spp_side F = SPP_SIDE_FORWARD, B = SPP_SIDE_BACKWARD;
   const struct spp_geometry *g = c->g;
   const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *s = &now;
   double per_byte = c->rates->pcie_s_per_byte, m = (double)g->m, grads = 0, fetch = 0, inputs = 0;
@@ -113,6 +137,10 @@ double spp_offload_exposed_s(const struct spp_timing_context *c, const struct sp
     fetch = stage_elements(c, stage, true) * (double)g->element_bytes * per_byte;
   if (spp_offload_activations(c->layout->offload)) inputs = per_byte * offloaded_bytes(c, stage);
   double back = grads, up = fetch + inputs; /* in backward */
-  return back + m * spp_positive(spp_most(fetch, inputs) - forward_s) +
-         (m - 1) * spp_positive(up - backward_s) + spp_positive(spp_most(up, grads) - backward_s);
+  struct pass_room forward = room_of(c, layers, F, beside->hidden_s[F], beside->exposed_s[F]);
+  struct pass_room backward = room_of(c, layers, B, beside->hidden_s[B], beside->exposed_s[B]);
+  struct pass_room last = room_of(c, layers, B, beside->last_hidden_s[B], beside->last_exposed_s[B]);
+  return back + m * pass_exposed_s(fetch, spp_most(fetch, inputs), &forward) +
+         (m - 1) * pass_exposed_s(fetch, up, &backward) +
+         pass_exposed_s(spp_most(fetch, grads), spp_most(up, grads), &last);
 }

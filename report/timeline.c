@@ -80,16 +80,20 @@ static bool is_hops(const struct spp_comm_op *op) {
   return op->group == SPP_GROUP_RING && op->op == SPP_SEND_RECV;
 }
 
-/* The part compute_s holds what communication slows down too: spread over the passes as they compute. */
+/* The part compute_s holds what communication slows down too: spread over the passes as they compute. As much
+ * is no longer waited for the host. */
 static void count_passes(struct builder *b) {
-  double m = (double)b->g->m, all = 0;
-  for (int p = 0; p < SPP_PASS_STEP; p++)
+  double m = (double)b->g->m, all = 0, waits = 0;
+  for (int p = 0; p < SPP_PASS_STEP; p++) {
     all += b->shape.compute_s[p];
+    waits += m * b->shape.host_wait_s[p];
+  }
+  double waited = waits > 0 ? fmin(1, fmax(0, b->time->host_s - b->job->framework->host_s_per_step) / waits) : 0;
   for (int p = 0; p < SPP_PASS_STEP; p++)
     b->pass[p] =
         (struct pass){.compute_s = all > 0 ? b->shape.compute_s[p] / all * b->time->compute_s / m : 0,
                       .attention_s = b->shape.attention_s[p],
-                      .host_s = b->shape.host_wait_s[p]};
+                      .host_s = waited * b->shape.host_wait_s[p]};
   for (int i = 0; i < b->comm->count; i++) {
     const struct spp_comm_op *op = &b->comm->ops[i];
     if (in_passes(b, op)) b->pass[op->pass].exposed_s[op->group] += op->exposed_s * share_of(b, op) / m;

@@ -132,7 +132,41 @@ static void copies_to_and_from_the_host_hide_under_the_same_pass(void **state) {
   struct spp_timing_context c = {
       .job = &b.job, .layout = &layout, .g = &g, .rates = &rates, .trains = true, .base_trainable = true};
   struct spp_stage stage = {.first = true, .last = true};
-  expect_rel(spp_offload_exposed_s(&c, &stage, 0.05, 0.1), 0.2 + 3 * 0.15 + 3 * 0.1, 1e-9);
+  struct spp_layers_time layers = {.forward_s = 0.05, .backward_s = 0.1};
+  struct spp_states_beside none = {.hidden_s = {0}};
+  expect_rel(spp_offload_exposed_s(&c, &stage, &layers, &none), 0.2 + 3 * 0.15 + 3 * 0.1, 1e-9);
+  bench_close(&b);
+}
+
+/* The same copies of 0.2 s. An exchange that hides for 0.02 s of each forward and 0.06 of each backward
+ * leaves them as much less to hide under. It takes a tenth of the SMs from the compute beside it, which is a
+ * tenth of that longer, unless the device would wait for the host. Layer inputs (copied for 0.07 s) have a
+ * stream of their own: they have the whole pass, and what the exchange adds to it. */
+static void copies_of_states_share_the_compute_with_their_exchange(void **state) {
+  struct bench b;
+  (void)state;
+  bench_open(&b, "fsdp2", 1, 4096, 3);
+  bench_model(&b, "llama3.1-8b");
+  b.job.sums = (struct spp_model_sums){.head.split = 1000000000};
+  struct spp_geometry g = {.tp = 1, .ep = 1, .etp = 1, .shard_group = 1, .expert_shard_group = 1, .m = 3};
+  g.element_bytes = 2;
+  struct spp_layout layout = {.zero = 3, .offload = SPP_OFFLOAD_OPTIMIZER_PARAMS};
+  const struct spp_kernel_rates rates = {.pcie_s_per_byte = 1e-10, .stolen_share = 0.1};
+  struct spp_timing_context c = {
+      .job = &b.job, .layout = &layout, .g = &g, .rates = &rates, .trains = true, .base_trainable = true};
+  struct spp_stage stage = {.first = true, .last = true, .layers = 1};
+  struct spp_layers_time layers = {.forward_s = 0.05, .backward_s = 0.1};
+  struct spp_states_beside beside = {.hidden_s = {0.02, 0.06}, .last_hidden_s = {0.02, 0.06}};
+  const double forward = 0.2 + 0.02 - 0.05, backward = 0.2 + 0.06 - 0.1;
+  expect_rel(spp_offload_exposed_s(&c, &stage, &layers, &beside),
+             0.2 + 3 * (forward - 0.002) + 3 * (backward - 0.006), 1e-9);
+  layers.host_wait_s[SPP_SIDE_FORWARD] = layers.host_wait_s[SPP_SIDE_BACKWARD] = 0.01;
+  expect_rel(spp_offload_exposed_s(&c, &stage, &layers, &beside), 0.2 + 3 * forward + 3 * backward, 1e-9);
+  layout.offload = SPP_OFFLOAD_ACTIVATIONS;
+  g.stream_tokens = 350000000 / b.job.arch->hidden; /* x hidden x 2 bytes x 1e-10 s: 0.07 s */
+  expect_rel(spp_offload_exposed_s(&c, &stage, &layers, &beside), 3 * (0.07 - 0.05), 1e-4);
+  beside.exposed_s[SPP_SIDE_FORWARD] = 0.015;
+  expect_rel(spp_offload_exposed_s(&c, &stage, &layers, &beside), 3 * (0.07 - 0.05 - 0.015), 1e-3);
   bench_close(&b);
 }
 
@@ -178,6 +212,31 @@ static void the_parts_sum_to_the_step_and_bound_it(void **state) {
     expect_true(t->mfu_causal < t->mfu_full && t->mfu_full < 1 && t->hfu < 1);
     bench_close(&b);
   }
+}
+
+/* What hides takes SMs from the compute beside it, never more of them than its own time; where the device
+ * waits for the host (short sequences) it takes nothing at all. */
+static void overlap_never_makes_a_step_longer(void **state) {
+  static const int64_t lengths[] = {128, 1024, 16384};
+  (void)state;
+  for (size_t i = 0; i < sizeof walks / sizeof walks[0]; i++)
+    for (size_t s = 0; s < sizeof lengths / sizeof lengths[0]; s++)
+      for (int offload = 0; offload < 2; offload++) {
+        struct bench b;
+        double step_s[2];
+        bench_open(&b, walks[i].framework, 16, lengths[s], 16);
+        bench_model(&b, s == 1 ? "qwen2.5-0.5b" : "llama3.1-8b");
+        struct spp_request request = request_of(walks[i].tp, walks[i].pp, walks[i].ulysses, walks[i].ring);
+        if (offload) request.zero = 3, request.offload = SPP_OFFLOAD_OPTIMIZER_PARAMS;
+        struct spp_layout layout = layout_of(&b, &request);
+        for (int overlap = 0; overlap < 2; overlap++) {
+          b.job.overlap = overlap;
+          step_s[overlap] = run(&b, &layout).time.step_s;
+        }
+        expect_note("walk %zu, %lld tokens, offload %d", i, (long long)lengths[s], offload);
+        expect_true(step_s[1] <= step_s[0] * (1 + 1e-12));
+        bench_close(&b);
+      }
 }
 
 static void better_hardware_is_never_slower(void **state) {
@@ -313,8 +372,10 @@ int main(void) {
       cmocka_unit_test(ring_hops_hide_from_the_derived_chunk_length_on),
       cmocka_unit_test(the_optimizer_step_is_bound_by_its_bytes),
       cmocka_unit_test(copies_to_and_from_the_host_hide_under_the_same_pass),
+      cmocka_unit_test(copies_of_states_share_the_compute_with_their_exchange),
       cmocka_unit_test(the_parts_sum_to_the_step_and_bound_it),
       cmocka_unit_test(better_hardware_is_never_slower),
+      cmocka_unit_test(overlap_never_makes_a_step_longer),
       cmocka_unit_test(more_tokens_take_longer_and_fewer_seconds_each),
       cmocka_unit_test(degree_one_of_any_kind_is_none),
       cmocka_unit_test(recompute_costs_a_forward_and_lora_saves_weight_gradients),
