@@ -200,19 +200,21 @@ void spp_state_exposure_count(const struct spp_timing_context *c, double forward
 
 void spp_states_beside_count(const struct spp_timing_context *c, const struct spp_comm *comm,
                              struct spp_states_beside *beside) {
-  *beside = (struct spp_states_beside){{0}, {0}, {0}, {0}};
+  const double each = 1 / (double)c->g->m;
+  double hidden_s[2][SPP_SIDE_COUNT] = {{0}}, exposed_s[2][SPP_SIDE_COUNT] = {{0}}; /* [1]: once a step */
   for (int i = 0; i < comm->count; i++) {
     const struct spp_comm_op *op = &comm->ops[i];
-    const bool bare = op->overlap == SPP_OVERLAP_NONE;
+    const bool bare = op->overlap == SPP_OVERLAP_NONE, once = op->per == SPP_PER_STEP;
     if (inside_layers(op) || (bare && op->pass == SPP_PASS_STEP)) continue; /* after the passes */
     const bool backward = bare ? op->pass != SPP_PASS_FORWARD : op->overlap == SPP_OVERLAP_BACKWARD;
-    const enum spp_side side = backward ? SPP_SIDE_BACKWARD : SPP_SIDE_FORWARD;
-    const double times = op->per == SPP_PER_STEP ? 1 : (double)c->g->m;
-    const double hidden_s = (op->time_s - op->exposed_s) / times, exposed_s = op->exposed_s / times;
-    beside->last_hidden_s[side] += hidden_s;
-    beside->last_exposed_s[side] += exposed_s;
-    if (op->per == SPP_PER_STEP && c->g->m > 1) continue;
-    beside->hidden_s[side] += hidden_s;
-    beside->exposed_s[side] += exposed_s;
+    hidden_s[once][backward ? SPP_SIDE_BACKWARD : SPP_SIDE_FORWARD] += op->time_s - op->exposed_s;
+    exposed_s[once][backward ? SPP_SIDE_BACKWARD : SPP_SIDE_FORWARD] += op->exposed_s;
+  }
+  for (int side = 0; side < SPP_SIDE_COUNT; side++) {
+    const bool one = c->g->m == 1; /* micro-batch is all of the step */
+    beside->last_hidden_s[side] = hidden_s[0][side] * each + hidden_s[1][side];
+    beside->last_exposed_s[side] = exposed_s[0][side] * each + exposed_s[1][side];
+    beside->hidden_s[side] = one ? beside->last_hidden_s[side] : hidden_s[0][side] * each;
+    beside->exposed_s[side] = one ? beside->last_exposed_s[side] : exposed_s[0][side] * each;
   }
 }

@@ -96,27 +96,22 @@ static double offloaded_bytes(const struct spp_timing_context *c, const struct s
   return bytes * away / (double)spp_max64(1, stage->layers);
 }
 
-/* What one pass of one micro-batch has beside its layers: compute, slowed by what hides under it as far as
- * the device would not wait for the host all the same, and the exchange of states, hidden and not. */
-struct pass_room {
-  double compute_s, hidden_s, exposed_s;
-};
-
-static struct pass_room room_of(const struct spp_timing_context *c, const struct spp_layers_time *l,
-                                enum spp_side side, double hidden_s, double exposed_s) {
-  const double compute_s = side == SPP_SIDE_FORWARD ? l->forward_s : l->backward_s;
+/* Compute of one pass of one micro-batch, slowed by what hides under it as far as the device would not wait
+ * for the host all the same. */
+static double slowed_s(const struct spp_timing_context *c, const struct spp_layers_time *l,
+                       enum spp_side side, double compute_s, double hidden_s) {
   const double stolen_s = c->rates->stolen_share * (l->hidden_s[side] / (double)c->g->m + hidden_s);
-  return (struct pass_room){compute_s + spp_positive(stolen_s - l->host_wait_s[side]), hidden_s, exposed_s};
+  return compute_s + spp_positive(stolen_s - l->host_wait_s[side]);
 }
 
-/* Copies to and from the host in one pass: `fed` of states, which come before or after an exchange of the
- * same bytes on its stream (deepspeed 0.19.8 runtime/zero/partition_parameters.py all_gather_coalesced moves
- * the shard on the stream that gathers it, stage3.py partition_grads copies on the stream that reduced them),
- * so that they have the compute the exchange leaves; `link`: one direction of the link altogether, layer
- * inputs on a stream of their own included, which runs beside both. */
-static double pass_exposed_s(double fed, double link, const struct pass_room *room) {
-  const double chain = fed > 0 ? fed + room->hidden_s : 0;
-  return spp_positive(spp_most(chain, link - room->exposed_s) - room->compute_s);
+/* Copies to and from the host in one pass that show: `fed` of states, which come before or after an exchange
+ * of the same bytes on its stream (deepspeed 0.19.8 runtime/zero/partition_parameters.py all_gather_coalesced
+ * moves the shard on the stream that gathers it, stage3.py partition_grads copies on the stream that reduced
+ * them), so that they have the compute the exchange leaves; `link`: one direction of the link altogether,
+ * layer inputs on a stream of their own included, which runs beside both. */
+static double showing_s(double fed, double link, double compute_s, double hidden_s, double exposed_s) {
+  const double chain = fed > 0 ? fed + hidden_s : 0;
+  return spp_positive(spp_most(chain, link - exposed_s) - compute_s);
 }
 
 /* Gradients go down and weights come up once a step; with offloaded parameters every pass also fetches its
@@ -137,10 +132,14 @@ double spp_offload_exposed_s(const struct spp_timing_context *c, const struct sp
     fetch = stage_elements(c, stage, true) * (double)g->element_bytes * per_byte;
   if (spp_offload_activations(c->layout->offload)) inputs = per_byte * offloaded_bytes(c, stage);
   double back = grads, up = fetch + inputs; /* in backward */
-  struct pass_room forward = room_of(c, layers, F, beside->hidden_s[F], beside->exposed_s[F]);
-  struct pass_room backward = room_of(c, layers, B, beside->hidden_s[B], beside->exposed_s[B]);
-  struct pass_room last = room_of(c, layers, B, beside->last_hidden_s[B], beside->last_exposed_s[B]);
-  return back + m * pass_exposed_s(fetch, spp_most(fetch, inputs), &forward) +
-         (m - 1) * pass_exposed_s(fetch, up, &backward) +
-         pass_exposed_s(spp_most(fetch, grads), spp_most(up, grads), &last);
+  double forward_s = slowed_s(c, layers, F, layers->forward_s, beside->hidden_s[F]);
+  double last_s = slowed_s(c, layers, B, layers->backward_s, beside->last_hidden_s[B]), backward = 0;
+  double forward =
+      showing_s(fetch, spp_most(fetch, inputs), forward_s, beside->hidden_s[F], beside->exposed_s[F]);
+  double last = showing_s(spp_most(fetch, grads), spp_most(up, grads), last_s, beside->last_hidden_s[B],
+                          beside->last_exposed_s[B]);
+  if (up > 0 && g->m > 1)
+    backward = showing_s(fetch, up, slowed_s(c, layers, B, layers->backward_s, beside->hidden_s[B]),
+                         beside->hidden_s[B], beside->exposed_s[B]);
+  return back + m * forward + (m - 1) * backward + last;
 }
