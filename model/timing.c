@@ -269,14 +269,14 @@ static void run_layers(const struct spp_timing_context *c, const struct spp_mode
   walk_stages(c, model, runs, exposed, (double)counted->layers, p);
   *layers = (struct spp_layers_time){.forward_s = p->clock.forward_s,
                                      .backward_s = p->clock.backward_s,
+                                     .host_wait_s = {p->clock.host_wait_s[0], p->clock.host_wait_s[1]},
                                      .share = p->share,
                                      .bubble_s = p->bubble_s,
+                                     .hidden_s = {exposed->hidden_s[0], exposed->hidden_s[1]},
                                      .counted_layers = (double)counted->layers,
                                      .counted_forward_s = clock.forward_s,
                                      .counted_backward_s = clock.backward_s,
                                      .slowest = p->slowest.index};
-  memcpy(layers->host_wait_s, p->clock.host_wait_s, sizeof layers->host_wait_s);
-  memcpy(layers->hidden_s, exposed->hidden_s, sizeof layers->hidden_s);
   for (int pass = 0; pass < SPP_PASS_STEP; pass++) {
     layers->compute_s += p->time.pass[pass].gemm_s + p->time.pass[pass].memory_s;
     layers->attention_s += p->time.pass[pass].attention_s;

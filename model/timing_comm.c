@@ -134,7 +134,7 @@ static double bare_share(const struct spp_timing_context *c, const struct spp_co
 void spp_layer_exposure_count(const struct spp_timing_context *c, const struct spp_stage_time *stage,
                               struct spp_comm *comm, struct spp_exposed *exposed) {
   double m = (double)c->g->m, hideable[SPP_PASS_STEP][SPP_GROUP_COUNT] = {{0}},
-         kept[SPP_PASS_STEP][SPP_GROUP_COUNT];
+         kept[SPP_PASS_STEP][SPP_GROUP_COUNT], hidden_s[SPP_PASS_STEP] = {0};
   for (int i = 0; i < comm->count; i++) {
     struct spp_comm_op *op = &comm->ops[i];
     if (inside_layers(op)) hideable[op->pass][op->group] += op->time_s * (1 - bare_share(c, op)) / m;
@@ -153,9 +153,10 @@ void spp_layer_exposure_count(const struct spp_timing_context *c, const struct s
     if (op->group == SPP_GROUP_TP) bare = spp_most(bare, c->job->framework->tp_exposed_share);
     op->exposed_s = op->time_s * (bare + (1 - bare) * kept[op->pass][op->group]);
     exposed->pass_s[op->pass][op->group] += op->exposed_s / m;
-    exposed->hidden_s[op->pass == SPP_PASS_FORWARD ? SPP_SIDE_FORWARD : SPP_SIDE_BACKWARD] +=
-        op->time_s - op->exposed_s;
+    hidden_s[op->pass] += op->time_s - op->exposed_s;
   }
+  exposed->hidden_s[SPP_SIDE_FORWARD] = hidden_s[SPP_PASS_FORWARD];
+  exposed->hidden_s[SPP_SIDE_BACKWARD] = hidden_s[SPP_PASS_RECOMPUTE] + hidden_s[SPP_PASS_BACKWARD];
 }
 
 /* FSDP2 splits each gathered buffer into parameters and lays gradients out for the scatter: 16-bit weights
@@ -198,23 +199,33 @@ void spp_state_exposure_count(const struct spp_timing_context *c, double forward
   }
 }
 
-void spp_states_beside_count(const struct spp_timing_context *c, const struct spp_comm *comm,
-                             struct spp_states_beside *beside) {
-  const double each = 1 / (double)c->g->m;
-  double hidden_s[2][SPP_SIDE_COUNT] = {{0}}, exposed_s[2][SPP_SIDE_COUNT] = {{0}}; /* [1]: once a step */
+/* Time that exchanges add to the passes: to what layer inputs, which have a stream of their own, hide under.
+ */
+static void add_exposed(const struct spp_comm *comm, double times, struct spp_states_beside *beside) {
   for (int i = 0; i < comm->count; i++) {
     const struct spp_comm_op *op = &comm->ops[i];
-    const bool bare = op->overlap == SPP_OVERLAP_NONE, once = op->per == SPP_PER_STEP;
+    const bool bare = op->overlap == SPP_OVERLAP_NONE;
     if (inside_layers(op) || (bare && op->pass == SPP_PASS_STEP)) continue; /* after the passes */
-    const bool backward = bare ? op->pass != SPP_PASS_FORWARD : op->overlap == SPP_OVERLAP_BACKWARD;
-    hidden_s[once][backward ? SPP_SIDE_BACKWARD : SPP_SIDE_FORWARD] += op->time_s - op->exposed_s;
-    exposed_s[once][backward ? SPP_SIDE_BACKWARD : SPP_SIDE_FORWARD] += op->exposed_s;
+    const int side = bare ? op->pass != SPP_PASS_FORWARD : op->overlap == SPP_OVERLAP_BACKWARD;
+    const double exposed_s = op->per == SPP_PER_STEP ? op->exposed_s : op->exposed_s / times;
+    beside->last_exposed_s[side] += exposed_s;
+    if (op->per != SPP_PER_STEP || times <= 1) beside->exposed_s[side] += exposed_s;
+  }
+}
+
+void spp_states_beside_count(const struct spp_timing_context *c, const struct spp_comm *comm,
+                             struct spp_states_beside *beside) {
+  const double times = (double)c->g->m;
+  double hidden_s[2][SPP_SIDE_COUNT] = {{0}}; /* [1]: once a step */
+  *beside = (struct spp_states_beside){{0}, {0}, {0}, {0}};
+  for (int i = 0; i < comm->count; i++) {
+    const struct spp_comm_op *op = &comm->ops[i];
+    if (op->overlap == SPP_OVERLAP_NONE || inside_layers(op)) continue;
+    hidden_s[op->per == SPP_PER_STEP][op->overlap == SPP_OVERLAP_BACKWARD] += op->time_s - op->exposed_s;
   }
   for (int side = 0; side < SPP_SIDE_COUNT; side++) {
-    const bool one = c->g->m == 1; /* micro-batch is all of the step */
-    beside->last_hidden_s[side] = hidden_s[0][side] * each + hidden_s[1][side];
-    beside->last_exposed_s[side] = exposed_s[0][side] * each + exposed_s[1][side];
-    beside->hidden_s[side] = one ? beside->last_hidden_s[side] : hidden_s[0][side] * each;
-    beside->exposed_s[side] = one ? beside->last_exposed_s[side] : exposed_s[0][side] * each;
+    beside->hidden_s[side] = hidden_s[0][side] / times + (times <= 1 ? hidden_s[1][side] : 0);
+    beside->last_hidden_s[side] = hidden_s[0][side] / times + hidden_s[1][side];
   }
+  if (spp_offload_activations(c->layout->offload)) add_exposed(comm, times, beside);
 }
