@@ -61,6 +61,16 @@ static void emit(const struct spp_layer_view *v, enum spp_block block, unsigned 
                     sum->widths + sum->outs);
 }
 
+/* Linears that are one module have one adapter: its input and its A x are there once. */
+static void join(struct adapter_sum *sum, unsigned chosen, unsigned targets, int64_t width) {
+  int64_t inputs = 0;
+  for (unsigned bit = 1; bit <= targets; bit *= 2)
+    inputs += (chosen & targets & bit) != 0;
+  if (inputs < 2) return;
+  sum->widths -= (inputs - 1) * width;
+  sum->modules -= inputs - 1;
+}
+
 static struct adapter_sum attention_adapters(const struct spp_layer_view *v) {
   const struct spp_arch *a = v->job->arch;
   const struct spp_geometry *g = v->g;
@@ -76,6 +86,7 @@ static struct adapter_sum attention_adapters(const struct spp_layer_view *v) {
     adapt(&sum, chosen, SPP_LORA_Q, h, g->q_width);
     adapt(&sum, chosen, SPP_LORA_K, h, g->k_width);
     adapt(&sum, chosen, SPP_LORA_V, h, g->v_width);
+    if (v->job->framework->joined_adapters) join(&sum, chosen, SPP_LORA_Q | SPP_LORA_K | SPP_LORA_V, h);
   }
   adapt(&sum, chosen, SPP_LORA_O, g->o_width, h);
   return sum;
@@ -88,6 +99,7 @@ static struct adapter_sum mlp_adapters(const struct spp_layer_view *v, int64_t w
   if (v->job->arch->mlp == SPP_MLP_GATED) adapt(&sum, chosen, SPP_LORA_GATE, h, width);
   adapt(&sum, chosen, SPP_LORA_UP, h, width);
   adapt(&sum, chosen, SPP_LORA_DOWN, width, h);
+  if (v->job->framework->joined_adapters) join(&sum, chosen, SPP_LORA_GATE | SPP_LORA_UP, h);
   return sum;
 }
 

@@ -93,7 +93,8 @@ static void count_experts(const struct spp_comm_context *c, struct population *p
     int64_t layers = c->stage->kind_layers[k];
     elements += layers * spp_sums_expert(s, ep, etp);
     quantised += layers * (s->quantised_expert / (ep * etp));
-    adapters += layers * spp_sums_lora_expert(s, ep, etp, c->job->lora_rank);
+    adapters += layers * spp_sums_lora_expert(s, ep, etp, c->job->lora_rank,
+                                              c->job->framework->shared_expert_adapters);
   }
   p->trainable = trains_all(c->job) ? elements : adapters;
   p->narrow = trains_all(c->job) ? quantised : 0;

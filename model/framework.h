@@ -253,6 +253,8 @@ struct spp_framework {
   bool lora_autocast;
   bool own_layers;            /* layers are the framework's own: what transformers' families keep does not apply */
   bool joined_qkv;            /* q, k, v are one product and v a view of it */
+  bool joined_adapters;        /* q, k, v are one linear with one adapter, gate and up another (Megatron's) */
+  bool shared_expert_adapters; /* a rank's experts of a layer have one adapter in common */
   bool quantises_head;        /* the head is quantised too, and unpacked whole for the logits */
   bool shards_scales;         /* scales are part of a quantised parameter and sharded with it */
   bool quantises_half;        /* quantised from fp16: in bf16 an unpacked weight is made twice */

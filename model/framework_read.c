@@ -137,6 +137,8 @@ static const struct field fields[] = {
     BOOL(lora_autocast),
     OPTIONAL_BOOL(own_layers),
     OPTIONAL_BOOL(joined_qkv),
+    OPTIONAL_BOOL(joined_adapters),
+    OPTIONAL_BOOL(shared_expert_adapters),
     OPTIONAL_BOOL(quantises_head),
     OPTIONAL_BOOL(shards_scales),
     OPTIONAL_BOOL(quantises_half),

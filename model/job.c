@@ -311,6 +311,7 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
                         spp_words_name(SPP_WORDS_DTYPE, (int)spp_job_format(&j)));
   spp_params_count(spec->arch, &j.params);
   spp_model_sums_count(spec->arch, j.lora_targets, &j.sums);
+  if (framework->joined_adapters) spp_model_sums_join(&j.sums);
   spp_job_widths(&j);
   *job = j;
   return SPP_OK;

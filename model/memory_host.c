@@ -108,7 +108,9 @@ int64_t spp_memory_host_bytes(const struct spp_memory_view *v) {
     trainable = 0;
     for (int k = 0; k < job->arch->kind_count; k++) {
       const struct spp_weight_sums *w = &job->sums.kinds[k];
-      int64_t per_rank = w->lora_split + w->lora_replicated + w->lora_expert;
+      bool shared = job->framework->shared_expert_adapters;
+      int64_t experts = shared ? spp_sat_mul(w->lora_expert_one, v->g->ep) : w->lora_expert;
+      int64_t per_rank = w->lora_split + w->lora_replicated + experts;
       trainable = spp_sat_add(trainable,
                               spp_sat_mul(spp_sat_mul(per_rank, job->lora_rank), job->arch->kinds[k].count));
     }

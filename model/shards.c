@@ -30,6 +30,7 @@ static bool lora_targets_weight(const struct spp_weight *w, unsigned chosen) {
 static void add_lora(struct spp_weight_sums *s, const struct spp_weight *w) {
   if (w->role == SPP_ROLE_EXPERT) {
     s->lora_expert += w->copies * (w->rows + w->cols);
+    s->lora_expert_one += w->rows + w->cols;
     s->lora_expert_modules++;
     return;
   }
@@ -77,14 +78,32 @@ static void add_weight(struct spp_weight_sums *s, const struct spp_weight *w, un
 }
 
 /* Adapted linears of a layer that run as one with the one before: q, k, v; gate, up. */
-static int64_t joined(const struct spp_layer_kind *kind, unsigned lora_targets) {
-  int64_t count = 0;
-  for (int i = 1; i < kind->weight_count; i++) {
+static void add_joined(const struct spp_layer_kind *kind, unsigned lora_targets, struct spp_weight_sums *s) {
+  s->lora_joined = s->lora_modules;
+  for (int i = 1; lora_targets && i < kind->weight_count; i++) {
     const struct spp_weight *w = &kind->weights[i];
-    count += w->role != SPP_ROLE_EXPERT && spp_weights_join(w - 1, w) &&
-             lora_targets_weight(w, lora_targets) && lora_targets_weight(w - 1, lora_targets);
+    if (!spp_weights_join(w - 1, w) || !lora_targets_weight(w, lora_targets) ||
+        !lora_targets_weight(w - 1, lora_targets))
+      continue;
+    if (w->role == SPP_ROLE_EXPERT) {
+      s->lora_expert_spared += w->copies * w->cols;
+      s->lora_expert_one_spared += w->cols;
+      continue;
+    }
+    s->lora_joined--;
+    s->lora_spared += w->cols;
   }
-  return count;
+}
+
+void spp_model_sums_join(struct spp_model_sums *sums) {
+  for (int k = 0; k < SPP_MAX_LAYER_KINDS; k++) {
+    struct spp_weight_sums *s = &sums->kinds[k];
+    s->lora_replicated -= s->lora_spared;
+    s->lora_expert -= s->lora_expert_spared;
+    s->lora_expert_one -= s->lora_expert_one_spared;
+    s->lora_modules = s->lora_joined;
+    s->lora_spared = s->lora_expert_spared = s->lora_expert_one_spared = 0;
+  }
 }
 
 static struct spp_weight_sums *outer_place(struct spp_model_sums *sums, enum spp_weight_role role) {
@@ -100,8 +119,7 @@ void spp_model_sums_count(const struct spp_arch *arch, unsigned lora_targets, st
   for (int k = 0; k < arch->kind_count; k++) {
     for (int i = 0; i < arch->kinds[k].weight_count; i++)
       add_weight(&sums->kinds[k], &arch->kinds[k].weights[i], lora_targets);
-    sums->kinds[k].lora_joined =
-        sums->kinds[k].lora_modules - (lora_targets ? joined(&arch->kinds[k], lora_targets) : 0);
+    add_joined(&arch->kinds[k], lora_targets, &sums->kinds[k]);
   }
   for (int i = 0; i < arch->outer_weight_count; i++) {
     const struct spp_weight *w = &arch->outer_weights[i];

@@ -21,6 +21,10 @@ struct spp_weight_sums {
   int64_t quantised_expert;
   /* LoRA: trainable elements per unit of rank over the chosen targets */
   int64_t lora_split, lora_replicated, lora_expert;
+  int64_t lora_expert_one; /* of lora_expert, one expert's */
+  /* the A of linears that share their input and cut with the one before: parts of lora_replicated and
+   * lora_expert */
+  int64_t lora_spared, lora_expert_spared, lora_expert_one_spared;
   /* linears: adapted ones (each of an expert's counted once, whatever the experts), the same where those that
    * share their input and cut run as one, and those that QLoRA stores in 4 bits, experts' likewise */
   int64_t lora_modules, lora_joined, quantised_modules, lora_expert_modules, quantised_expert_modules;
@@ -32,6 +36,9 @@ struct spp_model_sums {
 };
 /* lora_targets: SPP_LORA_* bits of model/job.h or SPP_LORA_ALL_LINEAR; 0 = no adapters. */
 void spp_model_sums_count(const struct spp_arch *arch, unsigned lora_targets, struct spp_model_sums *sums);
+
+/* One adapter for linears that are one module (q, k, v; gate, up): a single A. */
+void spp_model_sums_join(struct spp_model_sums *sums);
 
 /* Matrices that share their input and their cut run as one product under fused kernels (q, k, v; gate, up).
  */
@@ -50,9 +57,10 @@ static inline int64_t spp_sums_expert(const struct spp_weight_sums *s, int64_t e
 static inline int64_t spp_sums_lora_dense(const struct spp_weight_sums *s, int64_t tp, int64_t rank) {
   return rank * (s->lora_split / tp + s->lora_replicated);
 }
+/* shared: a rank's experts have one adapter in common. */
 static inline int64_t spp_sums_lora_expert(const struct spp_weight_sums *s, int64_t ep, int64_t etp,
-                                           int64_t rank) {
-  return rank * (s->lora_expert / (ep * etp));
+                                           int64_t rank, bool shared) {
+  return rank * (shared ? s->lora_expert_one / etp : s->lora_expert / (ep * etp));
 }
 
 #endif

@@ -223,7 +223,8 @@ static void count_adapters(const struct spp_job *job, const struct spp_geometry 
                            const struct spp_states *regime, const struct spp_weight_sums *sums,
                            struct spp_state_counts *c) {
   c->trainable = spp_sums_lora_dense(sums, g->tp, job->lora_rank);
-  c->trainable_expert = spp_sums_lora_expert(sums, g->ep, g->etp, job->lora_rank);
+  c->trainable_expert =
+      spp_sums_lora_expert(sums, g->ep, g->etp, job->lora_rank, job->framework->shared_expert_adapters);
   c->optimizer_bytes = spp_optimizer_bytes(job, regime->moment_bytes, c->trainable, 1, false);
   c->optimizer_expert_bytes = spp_optimizer_bytes(job, regime->moment_bytes, c->trainable_expert, 1, false);
 }

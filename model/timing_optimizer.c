@@ -20,9 +20,10 @@ static double local_elements(const struct spp_timing_context *c, const struct sp
   double dense_group = sharded ? (double)spp_max64(1, g->shard_group) : 1;
   double expert_group = sharded ? (double)spp_max64(1, g->expert_shard_group) : 1;
   int64_t rank = c->job->lora_rank;
+  bool shared = c->job->framework->shared_expert_adapters;
   if (!trains_base(c))
     return (double)spp_sums_lora_dense(s, g->tp, rank) / dense_group +
-           (double)spp_sums_lora_expert(s, g->ep, g->etp, rank) / expert_group;
+           (double)spp_sums_lora_expert(s, g->ep, g->etp, rank, shared) / expert_group;
   return (double)spp_sums_dense(s, g->tp) / dense_group +
          (double)spp_sums_expert(s, g->ep, g->etp) / expert_group;
 }

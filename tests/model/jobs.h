@@ -125,6 +125,7 @@ JOBS_UNUSED static void jobs_predict(struct jobs_fixture *f) {
   spp_job_widths(&f->job);
   spp_params_count(f->job.arch, &f->job.params);
   spp_model_sums_count(f->job.arch, adapters ? f->job.lora_targets : 0, &f->job.sums);
+  if (f->job.framework->joined_adapters) spp_model_sums_join(&f->job.sums);
   spp_geometry_resolve(&f->job, &f->layout, &f->geometry);
   spp_memory_predict(&f->job, &f->layout, &f->geometry, &f->ledger, &f->memory);
 }

@@ -30,6 +30,61 @@ static void adapters_alone_are_trained(void **state) {
   jobs_close(&f);
 }
 
+/* Megatron's linear_qkv and linear_fc1: one A for q, k, v and one for gate, up (ms-swift 3.9.3
+ * megatron/tuners/lora.py). */
+static void linears_that_are_one_module_have_one_adapter(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  struct spp_state_counts counts;
+  open_qwen7b(&f, 0);
+  f.job.method = SPP_METHOD_LORA;
+  f.framework.joined_adapters = true;
+  jobs_predict(&f);
+  spp_states_count_layer(&f.job, &f.layout, &f.geometry, 0, &counts);
+  /* 8*(3584 + 3584 + 2*512 + 2*3584 + 3584 + 2*18944 + 18944 + 3584) */
+  expect_i64(counts.trainable, 634880);
+  jobs_close(&f);
+}
+
+/* A token's dropped copy and mask, 3 bytes an element of the input, and A x, 8 elements: two less for q, k, v
+ * and one for gate, up. */
+static void one_adapter_keeps_one_input(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  int64_t kept[2];
+  for (int joined = 0; joined < 2; joined++) {
+    jobs_open(&f);
+    jobs_train(&f, jobs_parse(&f, JOBS_TINY), 128);
+    f.job.method = SPP_METHOD_LORA;
+    f.job.lora_dropout = 0.05;
+    f.framework.joined_adapters = joined == 1;
+    jobs_predict(&f);
+    kept[joined] = f.memory.kept_bytes[0];
+    jobs_close(&f);
+  }
+  expect_i64(kept[0] - kept[1], 128 * 3 * (3 * 64 + 2 * 8));
+}
+
+/* A grouped linear of Megatron-Bridge has one adapter, whatever its experts (megatron-bridge 0.3.1
+ * peft/lora.py). */
+static void experts_of_a_rank_may_share_an_adapter(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  struct spp_state_counts counts;
+  for (int shared = 0; shared < 2; shared++) {
+    jobs_open(&f);
+    jobs_train(&f, jobs_load(&f, "qwen3-30b-a3b"), 512);
+    f.job.method = SPP_METHOD_LORA;
+    f.framework.joined_adapters = true;
+    f.framework.shared_expert_adapters = shared == 1;
+    jobs_predict(&f);
+    spp_states_count_layer(&f.job, &f.layout, &f.geometry, 0, &counts);
+    expect_i64(counts.trainable, 8 * (2048 + 5120 + 4096 + 2048));
+    expect_i64(counts.trainable_expert, (shared ? 1 : 128) * 8 * (2048 + 2 * 768 + 768 + 2048));
+    jobs_close(&f);
+  }
+}
+
 static void fp32_adapters_are_their_own_master(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -274,6 +329,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nf4_holds_half_a_byte_and_its_scales),
       cmocka_unit_test(adapters_alone_are_trained),
+      cmocka_unit_test(linears_that_are_one_module_have_one_adapter),
+      cmocka_unit_test(one_adapter_keeps_one_input),
+      cmocka_unit_test(experts_of_a_rank_may_share_an_adapter),
       cmocka_unit_test(fp32_adapters_are_their_own_master),
       cmocka_unit_test(frozen_weights_are_sharded_by_stage_three_only),
       cmocka_unit_test(quantised_linears_leave_head_embedding_and_norms_alone),

@@ -391,11 +391,18 @@ class Stage:
 
 CASES = {"the job": {}, "not loaded from a checkpoint": {"loads": False}, "MLP again": {"mlp_again": True},
          "PP 8": {"pp": 8, "dp": 1}, "TP 8": {"tp": 8, "dp": 1}}
-print(f"{'':36}    first  at most   graphs reserved   needed")
-for name, changed in CASES.items():
-    for graphs in (False, True):
-        plain, expandable = Stage(graphs=graphs, **changed), Stage(True, graphs=graphs, **changed)
-        first = plain.run()
-        expandable.run()
-        figures = (first, plain.figures()[0], plain.pool.reserved, plain.card.most, expandable.figures()[1])
-        print(f"{name + ', graphs' * graphs:36}" + "".join(f"{figure / GIB:9.2f}" for figure in figures))
+
+
+def main():
+    print(f"{'':36}    first  at most   graphs reserved   needed")
+    for name, changed in CASES.items():
+        for graphs in (False, True):
+            plain, expandable = Stage(graphs=graphs, **changed), Stage(True, graphs=graphs, **changed)
+            first = plain.run()
+            expandable.run()
+            figures = (first, plain.figures()[0], plain.pool.reserved, plain.card.most, expandable.figures()[1])
+            print(f"{name + ', graphs' * graphs:36}" + "".join(f"{figure / GIB:9.2f}" for figure in figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,8 @@ activation_checkpoint.py SelectiveAC) and full recompute; attention is a stand-i
     python3 tests/oracle/compiled.py             bytes a token of the saved storages, and their shapes
 
 With torch 2.15 (h 256, dq 256, dk 64, MLP 896, 8 heads): none 8,744; selective 3,488, with one product for q, k, v 3,616; full
-512; FP8 (torchao 0.11.0 and 0.18.0, emulated) none 5,928.
+512; FP8 (torchao 0.11.0 and 0.18.0, emulated) none 5,928. torchtitan 0.3.0's debug model (h, dq, dk 256, MLP 768, 16 heads,
+FlexAttention), its SelectiveAC and this backend: 4,160, which is input, q and k and v, attention's output, its log-sum-exp and gate.
 """
 
 import os
