@@ -138,6 +138,24 @@ void spp_jo_null(struct spp_jo *jo, const char *key) {
   spp_str_add(jo->out, "null");
 }
 
+void spp_jo_i64_if(struct spp_jo *jo, const char *key, int64_t value, bool known) {
+  if (known)
+    spp_jo_i64(jo, key, value);
+  else
+    spp_jo_null(jo, key);
+}
+
+void spp_jo_real_if(struct spp_jo *jo, const char *key, double value, bool known) {
+  spp_jo_real(jo, key, known ? value : NAN);
+}
+
+void spp_jo_bool_if(struct spp_jo *jo, const char *key, bool value, bool known) {
+  if (known)
+    spp_jo_bool(jo, key, value);
+  else
+    spp_jo_null(jo, key);
+}
+
 bool spp_jo_ok(const struct spp_jo *jo) {
   return !jo->failed && jo->depth == 0 && !jo->out->failed;
 }

@@ -30,6 +30,7 @@ void spp_jo_arr(struct spp_jo *jo, const char *key);
 void spp_jo_end(struct spp_jo *jo);
 
 void spp_jo_i64(struct spp_jo *jo, const char *key, int64_t value);
+/* Six digits; what is not finite becomes null. */
 void spp_jo_real(struct spp_jo *jo, const char *key, double value);
 /* The fewest digits (at least 15) that read back as this very double. */
 void spp_jo_real_exact(struct spp_jo *jo, const char *key, double value);
@@ -37,6 +38,10 @@ void spp_jo_real_exact(struct spp_jo *jo, const char *key, double value);
 void spp_jo_str(struct spp_jo *jo, const char *key, const char *text);
 void spp_jo_bool(struct spp_jo *jo, const char *key, bool value);
 void spp_jo_null(struct spp_jo *jo, const char *key);
+/* null unless the value is known. */
+void spp_jo_i64_if(struct spp_jo *jo, const char *key, int64_t value, bool known);
+void spp_jo_real_if(struct spp_jo *jo, const char *key, double value, bool known);
+void spp_jo_bool_if(struct spp_jo *jo, const char *key, bool value, bool known);
 
 /* True when everything was closed and memory sufficed. */
 bool spp_jo_ok(const struct spp_jo *jo);

@@ -13,6 +13,8 @@
 
 #include "base/status.h"
 
+enum { SPP_GIB = 1 << 30 }; /* bytes */
+
 /* A plain whole number within [min, max]. */
 enum spp_status spp_count_parse(const char *text, const char *what, int64_t min, int64_t max, int64_t *out,
                                 struct spp_diag *diag);

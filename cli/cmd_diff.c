@@ -200,7 +200,7 @@ static void row_text(const struct diffing *d, const char *name, const char *a, c
                      int64_t bytes, double step_s, const char *why_not, struct spp_table *table) {
   const struct spp_prediction *base = &d->a.prediction;
   char gib[32], share[32];
-  double change = (double)(bytes - base->memory.device_bytes) / 1073741824.0;
+  double change = (double)(bytes - base->memory.device_bytes) / SPP_GIB;
   spp_table_cell(table, name);
   spp_table_cell(table, a);
   spp_table_cell(table, b);
@@ -266,17 +266,11 @@ static void as_json(const void *what, struct spp_str *out) {
     spp_jo_str(&jo, "name", row->name);
     spp_jo_str(&jo, "a", row->a);
     spp_jo_str(&jo, "b", row->b);
-    if (row->known) {
-      spp_jo_i64(&jo, "device_bytes", row->device_bytes);
-      spp_jo_i64(&jo, "device_bytes_change", row->device_bytes - d->a.prediction.memory.device_bytes);
-      spp_jo_real(&jo, "step_s", row->step_s);
-      spp_jo_real(&jo, "step_s_change", row->step_s - d->a.prediction.time.step_s);
-    } else {
-      spp_jo_null(&jo, "device_bytes");
-      spp_jo_null(&jo, "device_bytes_change");
-      spp_jo_null(&jo, "step_s");
-      spp_jo_null(&jo, "step_s_change");
-    }
+    spp_jo_i64_if(&jo, "device_bytes", row->device_bytes, row->known);
+    spp_jo_i64_if(&jo, "device_bytes_change", row->device_bytes - d->a.prediction.memory.device_bytes,
+                  row->known);
+    spp_jo_real_if(&jo, "step_s", row->step_s, row->known);
+    spp_jo_real_if(&jo, "step_s_change", row->step_s - d->a.prediction.time.step_s, row->known);
     spp_jo_str(&jo, "why_not", row->known ? NULL : row->why_not);
     spp_jo_end(&jo);
   }

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "cli/answer.h"
 #include "cli/setup.h"
 #include "cli/trace.h"
@@ -73,7 +74,7 @@ static enum spp_status nothing_fits(const struct spp_search_result *search, stru
       diag, SPP_ERR_NOFIT, search->nearest.job.framework->name,
       "fewer tokens, more GPUs, LoRA or offload; --find max-seq and --find min-gpus say how far",
       "nothing fits: the nearest layout needs %.1f GiB of %.1f on a GPU",
-      (double)memory->device_bytes / 1073741824.0, (double)memory->capacity_bytes / 1073741824.0);
+      (double)memory->device_bytes / SPP_GIB, (double)memory->capacity_bytes / SPP_GIB);
 }
 
 /* The options that this plan answers: its GPU among several, and what --find found. */

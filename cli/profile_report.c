@@ -7,13 +7,6 @@
 #include "report/json_parts.h"
 #include "report/text.h"
 
-static void real(struct spp_jo *jo, const char *key, double value) {
-  if (isfinite(value))
-    spp_jo_real(jo, key, value);
-  else
-    spp_jo_null(jo, key);
-}
-
 /* ---- the members that `--cluster FILE` reads (configs/README.md) ---- */
 
 static void json_cluster(struct spp_jo *jo, const struct spp_cluster *c) {
@@ -144,8 +137,8 @@ static void json_fit(struct spp_jo *jo, const struct spp_fit_row *row) {
   for (int i = 0; i < row->count; i++) {
     spp_jo_obj(jo, NULL);
     spp_jo_str(jo, "constant", row->keys[i]);
-    real(jo, "value", row->values[i]);
-    real(jo, "standard_error", row->errors[i]);
+    spp_jo_real(jo, "value", row->values[i]);
+    spp_jo_real(jo, "standard_error", row->errors[i]);
     spp_jo_end(jo);
   }
   spp_jo_end(jo);
@@ -180,10 +173,7 @@ void spp_json_profile(const struct spp_profile_answer *a, struct spp_str *out) {
   spp_jo_i64(&jo, "processors", spp_host_processors());
   spp_jo_str(&jo, "kernels", a->kernels);
   spp_jo_real(&jo, "spread", p->spread);
-  if (p->others_share >= 0)
-    spp_jo_real(&jo, "others_share", p->others_share);
-  else
-    spp_jo_null(&jo, "others_share");
+  spp_jo_real_if(&jo, "others_share", p->others_share, p->others_share >= 0);
   spp_jo_end(&jo);
   spp_jo_arr(&jo, "fits");
   for (int i = 0; i < p->fit_count; i++)

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "report/json_parts.h"
 
 static const char *verdict(const struct spp_validated *v) {
@@ -87,11 +87,6 @@ struct time_summary {
   const char *why; /* of the first left out */
 };
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static struct time_summary summarise(const struct spp_validate_answer *a) {
   enum { CASES_MOST = 256 };
   struct time_summary s = {.why = ""};
@@ -107,9 +102,8 @@ static struct time_summary summarise(const struct spp_validate_answer *a) {
     s.inside += v->result.time.inside;
   }
   if (s.judged == 0) return s;
-  qsort(errors, (size_t)s.judged, sizeof errors[0], by_size);
-  s.median_error =
-      s.judged % 2 ? errors[s.judged / 2] : 0.5 * (errors[s.judged / 2 - 1] + errors[s.judged / 2]);
+  spp_sort_reals(errors, s.judged);
+  s.median_error = spp_quantile(errors, s.judged, 0.5);
   return s;
 }
 
@@ -169,13 +163,8 @@ static void json_memory(struct spp_jo *jo, const struct spp_validate_result *r) 
     spp_jo_end(jo);
   }
   spp_jo_end(jo);
-  if (r->memory.counted_bytes > 0) {
-    spp_jo_i64(jo, "process_counted_bytes", r->memory.counted_bytes);
-    spp_jo_i64(jo, "process_resident_bytes", r->memory.resident_bytes);
-  } else {
-    spp_jo_null(jo, "process_counted_bytes");
-    spp_jo_null(jo, "process_resident_bytes");
-  }
+  spp_jo_i64_if(jo, "process_counted_bytes", r->memory.counted_bytes, r->memory.counted_bytes > 0);
+  spp_jo_i64_if(jo, "process_resident_bytes", r->memory.resident_bytes, r->memory.counted_bytes > 0);
   spp_jo_bool(jo, "ok", r->memory.ok);
   spp_jo_end(jo);
 }
@@ -273,10 +262,7 @@ static void json_time_summary(struct spp_jo *jo, const struct spp_validate_answe
   spp_jo_i64(jo, "judged", s.judged);
   spp_jo_i64(jo, "inside", s.inside);
   spp_jo_i64(jo, "left_out", s.left_out);
-  if (s.judged > 0)
-    spp_jo_real(jo, "median_error", s.median_error);
-  else
-    spp_jo_null(jo, "median_error");
+  spp_jo_real_if(jo, "median_error", s.median_error, s.judged > 0);
   spp_jo_end(jo);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/stats.h"
 #include "exec/calib_parts.h"
 #include "exec/host.h"
 #include "exec/try.h"
@@ -62,11 +63,6 @@ static enum spp_status count_hosts(struct spp_endpoint *end, struct neighbours *
   return SPP_OK;
 }
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Kernels: the middle rank's time. Messages: the slowest's, who sets the pace. */
 static void merge_point(struct spp_measured *point, const struct spp_measured *of_ranks, int stride,
                         int ranks) {
@@ -80,8 +76,8 @@ static void merge_point(struct spp_measured *point, const struct spp_measured *o
   }
   *point = of_ranks[0];
   if (n == 0) return;
-  qsort(medians, (size_t)n, sizeof medians[0], by_size);
-  qsort(spreads, (size_t)n, sizeof spreads[0], by_size);
+  spp_sort_reals(medians, n);
+  spp_sort_reals(spreads, n);
   point->median_s = medians[point->what == SPP_MEASURED_MESSAGE ? n - 1 : (n - 1) / 2];
   point->mad_s = spreads[(n - 1) / 2];
 }
@@ -154,7 +150,7 @@ static double upper_quartile_spread(const struct spp_profile *p) {
   double spreads[SPP_MEASURED_MAX];
   for (int i = 0; i < p->point_count; i++)
     spreads[i] = p->points[i].median_s > 0 ? p->points[i].mad_s / p->points[i].median_s : 0;
-  qsort(spreads, (size_t)p->point_count, sizeof spreads[0], by_size);
+  spp_sort_reals(spreads, p->point_count);
   return p->point_count > 0 ? spreads[p->point_count * 3 / 4] : 0;
 }
 

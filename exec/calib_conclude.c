@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/stats.h"
 #include "exec/calib_parts.h"
 #include "exec/host.h"
 #include "exec/try.h"
@@ -105,17 +106,12 @@ static double message_s(const void *context, int i, const double *c) {
   return (c[0] + c[1] * steps) * 1e-6 + (bytes + sqrt(c[3] * 1e3 * bytes)) / (c[2] * 1e9);
 }
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static void note_errors(const struct selection *s, double (*predicted_s)(const void *, int, const double *),
                         struct spp_fit_row *row) {
   double sizes[SPP_MEASURED_MAX];
   for (int i = 0; i < s->count; i++)
     sizes[i] = fabs(predicted_s(s, i, row->values) / s->measured_s[i] - 1);
-  qsort(sizes, (size_t)s->count, sizeof sizes[0], by_size);
+  spp_sort_reals(sizes, s->count);
   row->points = s->count;
   row->median_error = sizes[s->count / 2];
   row->p90_error = sizes[s->count * 9 / 10];
@@ -281,7 +277,7 @@ static double shared_error(const struct spp_profile *p) {
   double sizes[SPP_FIT_ROWS];
   for (int i = 0; i < p->fit_count; i++)
     sizes[i] = p->fits[i].median_error;
-  qsort(sizes, (size_t)p->fit_count, sizeof sizes[0], by_size);
+  spp_sort_reals(sizes, p->fit_count);
   return bounded(sizes[p->fit_count / 2], 0.05, 1);
 }
 

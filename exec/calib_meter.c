@@ -1,24 +1,19 @@
 /* Timing a call: warmed up, repeated until a sample is long enough for the clock, median and median distance
  * from it. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "exec/calib_parts.h"
 #include "exec/host.h"
 #include "exec/try.h"
 
 enum { SAMPLES_MOST = 11, CALLS_MOST = 4096, AGREE_TAG = 20011 };
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Of n > 0 values, which are sorted. */
 static double median_of(double *values, int n) {
-  qsort(values, (size_t)n, sizeof *values, by_size);
-  return n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
+  spp_sort_reals(values, n);
+  return spp_quantile(values, n, 0.5);
 }
 
 /* Rank 0 says how many calls a sample has, so that all make the same. */

@@ -2,11 +2,11 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/num.h"
+#include "base/stats.h"
 
 /* A step that is judged must be predicted within this factor: what is left of a wrong formula when a step of
  * some milliseconds waits now and then for another thread to wake. The interval itself holds four of five. */
@@ -37,11 +37,6 @@ void spp_validate_clock_pause(struct spp_validate_clock *clock, const struct spp
   clock->step_s[step] += end->ops->clock();
 }
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* A step is over when its slowest rank is; the first one warms up. Sorted. */
 static int64_t step_times(const struct spp_validate_clock *const *clocks, int ranks, int64_t steps, bool work,
                           double times[SPP_VALIDATE_MAX_STEPS]) {
@@ -51,12 +46,8 @@ static int64_t step_times(const struct spp_validate_clock *const *clocks, int ra
     for (int i = 0; i < ranks; i++)
       times[n] = fmax(times[n], work ? clocks[i]->work_s[step] : clocks[i]->step_s[step]);
   }
-  qsort(times, (size_t)n, sizeof times[0], by_size);
+  spp_sort_reals(times, n);
   return n;
-}
-
-static double median_of(const double *sorted, int64_t n) {
-  return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
 static bool same_host(const struct spp_validate_clock *a, const struct spp_validate_clock *b) {
@@ -145,9 +136,9 @@ void spp_validate_judge_time(const struct spp_exec_plan *plan, const struct spp_
                              struct spp_validate_result *result) {
   double times[SPP_VALIDATE_MAX_STEPS];
   int64_t n = step_times(clocks, ranks, steps, true, times);
-  result->time.measured_work_s = median_of(times, n);
+  result->time.measured_work_s = spp_quantile(times, n, 0.5);
   n = step_times(clocks, ranks, steps, false, times);
-  result->time.measured_s = median_of(times, n);
+  result->time.measured_s = spp_quantile(times, n, 0.5);
   result->time.ok = true;
   if (!hardware || !hardware->gpu) {
     snprintf(result->time.why, sizeof result->time.why, "%s",

@@ -2,6 +2,7 @@
 #ifndef SPP_KERNELS_SCRATCH_H
 #define SPP_KERNELS_SCRATCH_H
 
+#include "base/num.h"
 #include "kernels/tile.h"
 
 #include <stddef.h>
@@ -9,13 +10,6 @@
 
 /* Bytes: a cache line, and the widest vector; a workspace is this much larger. */
 #define SPP_SCRATCH_ALIGN 64
-
-static inline int64_t spp_min64(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-static inline int64_t spp_max64(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
 
 /* First aligned float of the caller's workspace. */
 static inline float *spp_scratch_align(void *workspace) {

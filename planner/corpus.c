@@ -6,10 +6,10 @@
 
 #include "base/file.h"
 #include "base/num.h"
+#include "base/units.h"
 #include "model/calib.h"
 #include "planner/corpus_reading.h"
 
-static const double gib = 1073741824.0;
 enum { CORPUS_MAX_BYTES = 64 << 20, CORPUS_MAX_RUNS = 100000 };
 
 static const char *keep(struct spp_corpus_reader *reader, struct spp_json record, const char *key) {
@@ -45,10 +45,10 @@ static bool memory_is_usable(struct spp_json record) {
 static void read_measured(struct spp_json record, struct spp_run *run) {
   struct spp_json measured = spp_json_get(record, "measured");
   double peak_gib = memory_is_usable(record) ? spp_record_number(measured, NULL, "peak_mem_gib", 0) : 0;
-  run->memory_bytes = peak_gib * gib;
+  run->memory_bytes = peak_gib * SPP_GIB;
   run->memory_tolerance = spp_record_number(measured, NULL, "mem_tol", 0);
   run->memory_kind = memory_kind(spp_record_text(measured, "mem_kind"));
-  run->reserved_bytes = spp_record_number(measured, NULL, "peak_reserved_gib", 0) * gib;
+  run->reserved_bytes = spp_record_number(measured, NULL, "peak_reserved_gib", 0) * SPP_GIB;
   run->step_s = spp_record_number(measured, NULL, "step_time_s", 0);
   run->tokens_per_s_per_gpu = spp_record_number(measured, NULL, "tokens_per_s_per_gpu", 0);
   run->max_seq_tokens = (int64_t)spp_record_number(measured, NULL, "max_seq", 0);
@@ -73,7 +73,7 @@ static void read_serving(struct spp_json record, struct spp_run *run) {
   run->kv_cache_tokens = spp_record_number(measured, NULL, "kv_cache_tokens", 0);
   if (run->memory_bytes > 0 || (kv_gib <= 0 && run->kv_cache_tokens <= 0)) return;
   run->memory_bytes =
-      kv_gib > 0 ? kv_gib * gib : 0; /* else from the tokens, once a token's bytes are known */
+      kv_gib > 0 ? kv_gib * SPP_GIB : 0; /* else from the tokens, once a token's bytes are known */
   if (kv_gib > 0) run->kv_cache_tokens = 0;
   run->memory_kind = SPP_MEASURED_KV_CACHE;
 }
@@ -366,7 +366,7 @@ static void read_units(struct spp_corpus_reader *reader, struct spp_json record,
   double bytes = spp_record_number(rule, NULL, "gb_bytes", 0);
   const char *unit = spp_record_text(spp_json_get(record, "measured"), "peak_mem_unit");
   if (bytes <= 0 || strcmp(unit, "GB") != 0) return;
-  run->memory_bytes *= bytes / gib;
+  run->memory_bytes *= bytes / SPP_GIB;
   spp_run_fill(run, "GB of %.0f bytes (reading rule)", bytes);
 }
 

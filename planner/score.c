@@ -1,10 +1,10 @@
 #include "planner/score.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
+#include "base/stats.h"
 
 /* The figure of the prediction that counts what the measured one counts. Unstated figures are read as
  * reserved, which training logs print, unless the framework's log prints none: then nvidia-smi was read. */
@@ -134,18 +134,6 @@ static void score_run(const struct spp_run *run, struct spp_arena *arena, struct
   if (run->max_seq_tokens > 0) s->predicted_max_seq = longest_fit(&job, &s->layout);
 }
 
-static int compare_doubles(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* Linear interpolation between order statistics, as numpy's default. */
-static double quantile(const double *sorted, int n, double q) {
-  double at = q * (n - 1);
-  int i = (int)at;
-  return i + 1 < n ? sorted[i] + (at - i) * (sorted[i + 1] - sorted[i]) : sorted[i];
-}
-
 static void summarise(double *errors, int scored, int n, int inside, struct spp_error_stats *stats) {
   *stats = (struct spp_error_stats){.n = n, .scored = scored};
   if (scored == 0) return;
@@ -155,10 +143,10 @@ static void summarise(double *errors, int scored, int n, int inside, struct spp_
     errors[i] = fabs(errors[i]);
     stats->mean_abs += errors[i] / scored;
   }
-  qsort(errors, (size_t)scored, sizeof *errors, compare_doubles);
+  spp_sort_reals(errors, scored);
   stats->bias = sum / scored;
-  stats->median_abs = quantile(errors, scored, 0.5);
-  stats->p90_abs = quantile(errors, scored, 0.9);
+  stats->median_abs = spp_quantile(errors, scored, 0.5);
+  stats->p90_abs = spp_quantile(errors, scored, 0.9);
   stats->coverage = (double)inside / scored;
 }
 
@@ -176,9 +164,9 @@ static void summarise_beyond(const struct spp_scoreboard *board, const char *gro
     if (!isnan(r->memory_error_beyond_tolerance)) scratch[filled++] = fabs(r->memory_error_beyond_tolerance);
   }
   if (filled == 0) return;
-  qsort(scratch, (size_t)filled, sizeof *scratch, compare_doubles);
-  stats->median_beyond = quantile(scratch, filled, 0.5);
-  stats->p90_beyond = quantile(scratch, filled, 0.9);
+  spp_sort_reals(scratch, filled);
+  stats->median_beyond = spp_quantile(scratch, filled, 0.5);
+  stats->p90_beyond = spp_quantile(scratch, filled, 0.9);
 }
 
 static void count_verdicts(const struct spp_run_score *r, struct spp_score *score) {

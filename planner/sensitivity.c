@@ -15,18 +15,16 @@ struct varied {
   struct spp_cluster cluster;
 };
 
-static const int64_t gib = INT64_C(1) << 30;
-
 static int64_t room(const struct varied *v) {
   return v->spec.max_memory_bytes > 0 ? v->spec.max_memory_bytes : v->gpu.capacity_bytes;
 }
 static bool more_memory(struct varied *v) {
-  v->gpu.capacity_bytes += gib;
-  if (v->spec.max_memory_bytes > 0) v->spec.max_memory_bytes += gib;
+  v->gpu.capacity_bytes += SPP_GIB;
+  if (v->spec.max_memory_bytes > 0) v->spec.max_memory_bytes += SPP_GIB;
   return true;
 }
 static bool less_memory(struct varied *v) {
-  v->spec.max_memory_bytes = room(v) - gib;
+  v->spec.max_memory_bytes = room(v) - SPP_GIB;
   return v->spec.max_memory_bytes > 0;
 }
 static bool several_nodes(const struct varied *v) {

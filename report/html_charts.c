@@ -6,8 +6,6 @@
 #include "base/units.h"
 #include "report/html.h"
 
-static const double gib = 1073741824.0;
-
 /* ---- memory ---- */
 
 static int64_t live_at(const struct spp_ledger *ledger, enum spp_moment moment,
@@ -164,7 +162,7 @@ static void front_range(const struct spp_search_result *search, struct spp_svg_a
     const struct spp_prediction *p = &search->plans[i].prediction;
     low = fmin(low, p->time.step_s);
     high = fmax(high, p->time.step_s);
-    most = fmax(most, (double)p->memory.device_bytes / gib);
+    most = fmax(most, (double)p->memory.device_bytes / SPP_GIB);
   }
   *x = (struct spp_svg_axis){
       .label = "seconds a step", .low = low / 1.1, .high = high * 1.1, .log = high / low > 4};
@@ -179,7 +177,7 @@ static void front_point(const struct spp_svg_chart *chart, const struct spp_plan
   snprintf(title, sizeof title, "%s, %s: %s, %s", spp_seconds_print(plan->prediction.time.step_s, seconds),
            spp_bytes_print(plan->prediction.memory.device_bytes, bytes), plan->job.framework->name,
            spp_layout_describe(&plan->job, &plan->layout, layout, sizeof layout));
-  spp_svg_point(chart, plan->prediction.time.step_s, (double)plan->prediction.memory.device_bytes / gib,
+  spp_svg_point(chart, plan->prediction.time.step_s, (double)plan->prediction.memory.device_bytes / SPP_GIB,
                 series, title);
 }
 
@@ -197,7 +195,7 @@ void spp_html_front(const struct spp_search_result *search, struct spp_str *out)
   for (int i = 0; i < search->pareto_count && count < 32; i++, count++) {
     const struct spp_prediction *p = &search->plans[search->pareto[i]].prediction;
     x[count] = p->time.step_s;
-    y[count] = (double)p->memory.device_bytes / gib;
+    y[count] = (double)p->memory.device_bytes / SPP_GIB;
   }
   for (int i = 0; i < search->count; i++)
     front_point(&chart, &search->plans[i], 6);

@@ -8,8 +8,6 @@
 #include "report/html.h"
 #include "report/text.h"
 
-static const double gib = 1073741824.0;
-
 static void head(const struct spp_html_report *r, const struct spp_plan *plan, struct spp_str *out) {
   const struct spp_job *job = &plan->job;
   char text[640], layout[320], seq[32];
@@ -39,7 +37,7 @@ static void verdict(const struct spp_plan *plan, struct spp_str *out) {
                    fits ? "FITS" : "DOES NOT FIT: the nearest layout is shown");
   spp_str_add(out, "<div class=\"figures\">\n");
   snprintf(what, sizeof what, "of %s a GPU; 80 %%: %s to %.1f", spp_bytes_print(m->capacity_bytes, a),
-           spp_text_gib(m->low_bytes, b), (double)m->high_bytes / gib);
+           spp_text_gib(m->low_bytes, b), (double)m->high_bytes / SPP_GIB);
   figure(out, spp_bytes_print(m->device_bytes, value), what);
   snprintf(value, sizeof value, "%s tok/s", spp_text_rate(t->tokens_per_s_per_gpu, a));
   snprintf(what, sizeof what, "a GPU; %s in all", spp_text_rate(t->tokens_per_s, b));

@@ -4,25 +4,18 @@
 #include "report/accuracy.h"
 #include "report/json_parts.h"
 
-static void number_or_null(struct spp_jo *jo, const char *key, double value, bool known) {
-  if (known && !isnan(value))
-    spp_jo_real(jo, key, value);
-  else
-    spp_jo_null(jo, key);
-}
-
 static void error_stats(struct spp_jo *jo, const char *key, const struct spp_error_stats *s) {
   bool known = s->scored > 0;
   spp_jo_obj(jo, key);
   spp_jo_i64(jo, "n", s->n);
   spp_jo_i64(jo, "scored", s->scored);
-  number_or_null(jo, "median_abs_error", s->median_abs, known);
-  number_or_null(jo, "mean_abs_error", s->mean_abs, known);
-  number_or_null(jo, "p90_abs_error", s->p90_abs, known);
-  number_or_null(jo, "bias", s->bias, known);
-  number_or_null(jo, "interval_coverage", s->coverage, known);
-  number_or_null(jo, "median_beyond_tolerance", s->median_beyond, known && !strcmp(key, "memory"));
-  number_or_null(jo, "p90_beyond_tolerance", s->p90_beyond, known && !strcmp(key, "memory"));
+  spp_jo_real_if(jo, "median_abs_error", s->median_abs, known);
+  spp_jo_real_if(jo, "mean_abs_error", s->mean_abs, known);
+  spp_jo_real_if(jo, "p90_abs_error", s->p90_abs, known);
+  spp_jo_real_if(jo, "bias", s->bias, known);
+  spp_jo_real_if(jo, "interval_coverage", s->coverage, known);
+  spp_jo_real_if(jo, "median_beyond_tolerance", s->median_beyond, known && !strcmp(key, "memory"));
+  spp_jo_real_if(jo, "p90_beyond_tolerance", s->p90_beyond, known && !strcmp(key, "memory"));
   spp_jo_end(jo);
 }
 
@@ -61,43 +54,31 @@ static void run_row(struct spp_jo *jo, const struct spp_run_score *r) {
   spp_jo_str(jo, "model", run->spec.arch ? run->spec.arch->display : NULL);
   spp_jo_str(jo, "framework", run->framework ? run->framework->name : NULL);
   spp_jo_obj(jo, "predicted");
-  number_or_null(jo, "memory_bytes", r->predicted_memory_bytes, scored);
-  number_or_null(jo, "low_bytes", r->low_bytes, scored && r->low_bytes > 0);
-  number_or_null(jo, "high_bytes", r->high_bytes, scored && r->high_bytes > 0);
-  number_or_null(jo, "step_s", r->predicted_step_s, scored);
-  number_or_null(jo, "low_s", r->low_s, scored);
-  number_or_null(jo, "high_s", r->high_s, scored);
-  if (scored)
-    spp_jo_bool(jo, "fits", r->predicted_fits);
-  else
-    spp_jo_null(jo, "fits");
-  number_or_null(jo, "fit_probability", r->fit_probability, scored);
-  number_or_null(jo, "memory_sigma", r->memory_sigma, scored);
-  number_or_null(jo, "time_sigma", r->time_sigma, scored);
-  number_or_null(jo, "waits_share", r->waits_share, scored);
-  if (r->predicted_max_seq > 0)
-    spp_jo_i64(jo, "max_seq_tokens", r->predicted_max_seq);
-  else
-    spp_jo_null(jo, "max_seq_tokens");
+  spp_jo_real_if(jo, "memory_bytes", r->predicted_memory_bytes, scored);
+  spp_jo_real_if(jo, "low_bytes", r->low_bytes, scored && r->low_bytes > 0);
+  spp_jo_real_if(jo, "high_bytes", r->high_bytes, scored && r->high_bytes > 0);
+  spp_jo_real_if(jo, "step_s", r->predicted_step_s, scored);
+  spp_jo_real_if(jo, "low_s", r->low_s, scored);
+  spp_jo_real_if(jo, "high_s", r->high_s, scored);
+  spp_jo_bool_if(jo, "fits", r->predicted_fits, scored);
+  spp_jo_real_if(jo, "fit_probability", r->fit_probability, scored);
+  spp_jo_real_if(jo, "memory_sigma", r->memory_sigma, scored);
+  spp_jo_real_if(jo, "time_sigma", r->time_sigma, scored);
+  spp_jo_real_if(jo, "waits_share", r->waits_share, scored);
+  spp_jo_i64_if(jo, "max_seq_tokens", r->predicted_max_seq, r->predicted_max_seq > 0);
   spp_jo_end(jo);
   spp_jo_obj(jo, "measured");
   bool measured = r->measured_memory_bytes > 0;
-  number_or_null(jo, "memory_bytes", r->measured_memory_bytes, measured);
+  spp_jo_real_if(jo, "memory_bytes", r->measured_memory_bytes, measured);
   spp_jo_str(jo, "memory_kind", measured ? kinds[run->memory_kind] : NULL);
-  number_or_null(jo, "memory_tolerance", run->memory_tolerance, measured);
-  number_or_null(jo, "step_s", r->measured_step_s, r->measured_step_s > 0);
-  if (run->oom == SPP_UNSET)
-    spp_jo_null(jo, "oom");
-  else
-    spp_jo_bool(jo, "oom", run->oom != 0);
-  if (run->max_seq_tokens > 0)
-    spp_jo_i64(jo, "max_seq_tokens", run->max_seq_tokens);
-  else
-    spp_jo_null(jo, "max_seq_tokens");
+  spp_jo_real_if(jo, "memory_tolerance", run->memory_tolerance, measured);
+  spp_jo_real_if(jo, "step_s", r->measured_step_s, r->measured_step_s > 0);
+  spp_jo_bool_if(jo, "oom", run->oom != 0, run->oom != SPP_UNSET);
+  spp_jo_i64_if(jo, "max_seq_tokens", run->max_seq_tokens, run->max_seq_tokens > 0);
   spp_jo_end(jo);
-  number_or_null(jo, "memory_error", r->memory_error, true);
-  number_or_null(jo, "memory_error_beyond_tolerance", r->memory_error_beyond_tolerance, true);
-  number_or_null(jo, "time_error", r->time_error, true);
+  spp_jo_real(jo, "memory_error", r->memory_error);
+  spp_jo_real(jo, "memory_error_beyond_tolerance", r->memory_error_beyond_tolerance);
+  spp_jo_real(jo, "time_error", r->time_error);
   spp_jo_str(jo, "skipped", r->skip);
   spp_jo_arr(jo, "filled_in");
   for (int i = 0; i < run->fill_count; i++)

@@ -9,18 +9,6 @@
 static void text_or_null(struct spp_jo *jo, const char *key, const char *text) {
   spp_jo_str(jo, key, text && *text ? text : NULL);
 }
-static void real_or_null(struct spp_jo *jo, const char *key, double value, bool known) {
-  if (known)
-    spp_jo_real(jo, key, value);
-  else
-    spp_jo_null(jo, key);
-}
-static void i64_or_null(struct spp_jo *jo, const char *key, int64_t value, bool known) {
-  if (known)
-    spp_jo_i64(jo, key, value);
-  else
-    spp_jo_null(jo, key);
-}
 
 void spp_jp_echo(struct spp_jo *jo, const char *key, const struct spp_echo *echo) {
   switch (echo->kind) {
@@ -78,7 +66,7 @@ void spp_jp_model(struct spp_jo *jo, const struct spp_job *job) {
   spp_jo_i64(jo, "ffn", arch->ffn);
   spp_jo_i64(jo, "experts", arch->experts);
   spp_jo_i64(jo, "experts_per_token", arch->experts_per_token);
-  i64_or_null(jo, "max_positions", arch->max_positions, arch->max_positions > 0);
+  spp_jo_i64_if(jo, "max_positions", arch->max_positions, arch->max_positions > 0);
   spp_jo_end(jo);
 }
 
@@ -114,12 +102,12 @@ void spp_jp_layout(struct spp_jo *jo, const struct spp_job *job, const struct sp
   spp_jo_i64(jo, "etp", layout->etp);
   spp_jo_i64(jo, "dp_replicate", layout->dp_replicate);
   recompute_modules(jo, layout);
-  i64_or_null(jo, "recompute_layers", layout->recompute_layers, partial);
-  i64_or_null(jo, "offload_layers", layout->offload_layers, layout->offload_layers > 0);
+  spp_jo_i64_if(jo, "recompute_layers", layout->recompute_layers, partial);
+  spp_jo_i64_if(jo, "offload_layers", layout->offload_layers, layout->offload_layers > 0);
   spp_jo_str(jo, "schedule", layout->pp > 1 ? spp_schedule_name(layout->schedule) : NULL);
-  i64_or_null(jo, "first_stage_layers", layout->first_stage_layers, layout->first_stage_layers > 0);
-  i64_or_null(jo, "last_stage_layers", layout->last_stage_layers, layout->last_stage_layers > 0);
-  i64_or_null(jo, "fpdt_chunk_tokens", layout->fpdt_chunk, layout->fpdt_chunk > 0);
+  spp_jo_i64_if(jo, "first_stage_layers", layout->first_stage_layers, layout->first_stage_layers > 0);
+  spp_jo_i64_if(jo, "last_stage_layers", layout->last_stage_layers, layout->last_stage_layers > 0);
+  spp_jo_i64_if(jo, "fpdt_chunk_tokens", layout->fpdt_chunk, layout->fpdt_chunk > 0);
   spp_jo_bool(jo, "fpdt_offload", layout->fpdt_offload);
   spp_jo_str(jo, "attention", spp_attention_impl_name(job->attention));
   spp_jo_str(jo, "kernels", spp_kernels_name(job->kernels));
@@ -151,7 +139,7 @@ static void layer_kinds(struct spp_jo *jo, const struct spp_arch *arch, const st
     spp_jo_obj(jo, NULL);
     spp_jo_i64(jo, "layers", kind->count);
     spp_jo_bool(jo, "moe", kind->moe);
-    i64_or_null(jo, "window_tokens", kind->window_tokens, kind->window_tokens > 0);
+    spp_jo_i64_if(jo, "window_tokens", kind->window_tokens, kind->window_tokens > 0);
     spp_jo_i64(jo, "kept_bytes", memory->kept_bytes[i]);
     spp_jo_i64(jo, "checkpoint_bytes", memory->checkpoint_bytes[i]);
     spp_jo_end(jo);
@@ -185,8 +173,8 @@ void spp_jp_memory(struct spp_jo *jo, const struct spp_job *job, const struct sp
   layer_kinds(jo, job->arch, memory);
   parts(jo, "resident", memory->resident, SPP_PART_WEIGHTS, SPP_PART_OPTIMIZER);
   spp_jo_i64(jo, "logits_peak_bytes", memory->logits_bytes);
-  i64_or_null(jo, "host_capacity_bytes_per_node", memory->host_capacity_bytes,
-              memory->host_capacity_bytes > 0);
+  spp_jo_i64_if(jo, "host_capacity_bytes_per_node", memory->host_capacity_bytes,
+                memory->host_capacity_bytes > 0);
   spp_jo_bool(jo, "host_fits", memory->host_fits);
   spp_jo_end(jo);
 }
@@ -254,7 +242,7 @@ static void goodput(struct spp_jo *jo, const struct spp_report *report, const st
   spp_jo_real(jo, "checkpoint_interval_s", g.interval_s);
   spp_jo_i64(jo, "checkpoint_interval_steps", g.interval_steps);
   spp_jo_real(jo, "restart_s", g.restart_s);
-  real_or_null(jo, "epoch_s", epoch_s / g.share, epoch_s > 0 && g.share > 0);
+  spp_jo_real_if(jo, "epoch_s", epoch_s / g.share, epoch_s > 0 && g.share > 0);
   spp_jo_end(jo);
 }
 
@@ -262,7 +250,7 @@ static void log_members(struct spp_jo *jo, const struct spp_log_figures *log) {
   spp_jo_str(jo, "convention", log->convention);
   spp_jo_str(jo, "field", log->field);
   spp_jo_real(jo, "tflops_per_gpu", log->tflops_per_gpu);
-  real_or_null(jo, "mfu", log->mfu, log->mfu > 0);
+  spp_jo_real_if(jo, "mfu", log->mfu, log->mfu > 0);
 }
 
 /* "log": what the framework of the job prints; "conventions": what every known log would. */
@@ -311,7 +299,7 @@ void spp_jp_time(struct spp_jo *jo, const struct spp_report *report, const struc
   spp_jo_real(jo, "hfu", time->hfu);
   spp_jo_real(jo, "model_tflops_per_gpu_causal", time->tflops_per_gpu_causal);
   spp_jo_real(jo, "model_tflops_per_gpu_full", time->tflops_per_gpu_full);
-  real_or_null(jo, "epoch_s", epoch_s, epoch_s > 0);
+  spp_jo_real_if(jo, "epoch_s", epoch_s, epoch_s > 0);
   goodput(jo, report, job, layout, time, epoch_s);
   logs(jo, job, layout, prediction);
   spp_jo_end(jo);
@@ -319,7 +307,8 @@ void spp_jp_time(struct spp_jo *jo, const struct spp_report *report, const struc
 
 void spp_jp_cost(struct spp_jo *jo, const struct spp_time *time) {
   spp_jo_obj(jo, "cost");
-  real_or_null(jo, "usd_per_million_tokens", time->usd_per_million_tokens, time->usd_per_million_tokens > 0);
+  spp_jo_real_if(jo, "usd_per_million_tokens", time->usd_per_million_tokens,
+                 time->usd_per_million_tokens > 0);
   spp_jo_end(jo);
 }
 
@@ -346,14 +335,11 @@ void spp_jp_sensitivity(struct spp_jo *jo, const struct spp_sensitivity *rows, i
     spp_jo_bool(jo, "searched", row->searched);
     spp_jo_bool(jo, "possible", row->possible);
     text_or_null(jo, "why_not", row->why_not);
-    real_or_null(jo, "speed_change", row->speed, row->possible);
-    real_or_null(jo, "tokens_per_s", row->tokens_per_s, row->possible);
-    i64_or_null(jo, "device_bytes", row->device_bytes, row->possible);
-    real_or_null(jo, "usd_per_million_tokens", usd, row->possible && usd > 0);
-    if (row->possible)
-      spp_jo_bool(jo, "same_layout", row->same_layout);
-    else
-      spp_jo_null(jo, "same_layout");
+    spp_jo_real_if(jo, "speed_change", row->speed, row->possible);
+    spp_jo_real_if(jo, "tokens_per_s", row->tokens_per_s, row->possible);
+    spp_jo_i64_if(jo, "device_bytes", row->device_bytes, row->possible);
+    spp_jo_real_if(jo, "usd_per_million_tokens", usd, row->possible && usd > 0);
+    spp_jo_bool_if(jo, "same_layout", row->same_layout, row->possible);
     text_or_null(jo, "layout", row->layout);
     spp_jo_end(jo);
   }

@@ -24,10 +24,8 @@ static void plan_row(struct spp_jo *jo, const struct spp_report *report, const s
   struct spp_str line;
   spp_str_init(&line);
   spp_jo_obj(jo, NULL);
-  if (index < answer->search->top_count)
-    spp_jo_i64(jo, "rank", index + 1);
-  else
-    spp_jo_null(jo, "rank"); /* here only as the best of its framework */
+  /* Behind the top it is here only as the best of its framework. */
+  spp_jo_i64_if(jo, "rank", index + 1, index < answer->search->top_count);
   spp_jo_str(jo, "framework", plan->job.framework->name);
   spp_jo_bool(jo, "best_of_framework", best_of_framework(answer, index));
   spp_jp_plan(jo, report, plan);
@@ -141,18 +139,9 @@ static void machines(struct spp_jo *jo, const struct spp_plan_report *answer) {
     const struct spp_machine_answer *machine = &answer->machines->answers[i];
     spp_jo_obj(jo, NULL);
     spp_jo_str(jo, "gpu", machine->gpu->name);
-    if (machine->usd_per_gpu_hour > 0)
-      spp_jo_real(jo, "usd_per_gpu_hour", machine->usd_per_gpu_hour);
-    else
-      spp_jo_null(jo, "usd_per_gpu_hour");
-    if (machine->best >= 0)
-      spp_jo_i64(jo, "plan", machine->best);
-    else
-      spp_jo_null(jo, "plan");
-    if (answer->find && answer->find->what != SPP_FIND_PARETO)
-      spp_jo_i64(jo, "value", machine->value);
-    else
-      spp_jo_null(jo, "value");
+    spp_jo_real_if(jo, "usd_per_gpu_hour", machine->usd_per_gpu_hour, machine->usd_per_gpu_hour > 0);
+    spp_jo_i64_if(jo, "plan", machine->best, machine->best >= 0);
+    spp_jo_i64_if(jo, "value", machine->value, answer->find && answer->find->what != SPP_FIND_PARETO);
     spp_jo_str(jo, "limit", machine->limit[0] ? machine->limit : NULL);
     spp_jo_str(jo, "why_not", machine->why_not[0] ? machine->why_not : NULL);
     spp_jo_end(jo);

@@ -32,14 +32,6 @@ static void illegal(struct spp_jo *jo, const struct spp_predict_report *answer) 
   spp_jo_null(jo, "cost");
 }
 
-/* null, or a whole number above 0 */
-static void line_number(struct spp_jo *jo, int line) {
-  if (line > 0)
-    spp_jo_i64(jo, "line", line);
-  else
-    spp_jo_null(jo, "line");
-}
-
 static void import(struct spp_jo *jo, const struct spp_read_report *read) {
   spp_jo_obj(jo, "import");
   spp_jo_str(jo, "file", read->file);
@@ -50,7 +42,7 @@ static void import(struct spp_jo *jo, const struct spp_read_report *read) {
     spp_jo_str(jo, "name", read->settings[i].name);
     spp_jo_str(jo, "value", read->settings[i].value);
     spp_jo_str(jo, "flag", read->settings[i].flag);
-    line_number(jo, read->settings[i].line);
+    spp_jo_i64_if(jo, "line", read->settings[i].line, read->settings[i].line > 0);
     spp_jo_bool(jo, "assumed", read->settings[i].assumed);
     spp_jo_end(jo);
   }
@@ -61,7 +53,7 @@ static void import(struct spp_jo *jo, const struct spp_read_report *read) {
     spp_jo_str(jo, "what", read->messages[i].what);
     spp_jo_str(jo, "flag", read->messages[i].flag);
     spp_jo_str(jo, "nearest", read->messages[i].nearest);
-    line_number(jo, read->messages[i].line);
+    spp_jo_i64_if(jo, "line", read->messages[i].line, read->messages[i].line > 0);
     spp_jo_str(jo, "text", read->messages[i].text);
     spp_jo_end(jo);
   }

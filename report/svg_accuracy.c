@@ -3,10 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "report/accuracy.h"
 #include "report/svg.h"
-
-static const double gib = 1073741824.0;
 
 struct pair {
   double measured, predicted;
@@ -14,7 +13,7 @@ struct pair {
 
 static struct pair memory_of(const struct spp_run_score *r) {
   if (isnan(r->memory_error)) return (struct pair){0, 0};
-  return (struct pair){r->measured_memory_bytes / gib, r->predicted_memory_bytes / gib};
+  return (struct pair){r->measured_memory_bytes / SPP_GIB, r->predicted_memory_bytes / SPP_GIB};
 }
 static struct pair time_of(const struct spp_run_score *r) {
   if (isnan(r->time_error)) return (struct pair){0, 0};

@@ -5,7 +5,6 @@
 #include "base/units.h"
 #include "report/svg_memory.h"
 
-static const double gib = 1073741824.0;
 enum {
   ROW = 24,
   THICK = 15,
@@ -38,7 +37,7 @@ static double most_of(const struct compared *c, double (*value)(const struct spp
 /* A bar that needs several times the card is cut off, so that the others stay readable. */
 static double memory_gib(const struct spp_compare_row *row) {
   const struct spp_memory *m = &row->plan.prediction.memory;
-  return fmin((double)m->device_bytes, 2 * (double)m->capacity_bytes) / gib;
+  return fmin((double)m->device_bytes, 2 * (double)m->capacity_bytes) / SPP_GIB;
 }
 static double step_s(const struct spp_compare_row *row) {
   return row->plan.prediction.time.step_s;
@@ -59,7 +58,7 @@ static struct spp_svg_chart chart_of(const struct compared *c, double left, cons
 static void memory_chart(const struct compared *c) {
   struct spp_svg_chart chart =
       chart_of(c, MARGIN, "GiB a GPU (dashed: what the card has)", most_of(c, memory_gib), true);
-  double capacity = c->count ? (double)c->legal[0]->plan.prediction.memory.capacity_bytes / gib : 0;
+  double capacity = c->count ? (double)c->legal[0]->plan.prediction.memory.capacity_bytes / SPP_GIB : 0;
   char text[48], number[32];
   chart.x.high = fmax(chart.x.high, 1.04 * capacity);
   spp_svg_axes(&chart, "memory at the peak");

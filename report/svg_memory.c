@@ -4,8 +4,6 @@
 
 #include "base/units.h"
 
-static const double gib = 1073741824.0;
-
 /* States in blues and greens, activations in warm colours, what the libraries take in greys: each tells from
  * its neighbours in the stack on white and on black. */
 static const char *const part_colours[SPP_PART_COUNT] = {
@@ -47,7 +45,7 @@ void spp_svg_memory_bar(const struct spp_svg_chart *chart, const struct spp_memo
   double at = 0;
   char title[96], bytes[32];
   for (int i = 0; i < SPP_PART_COUNT; i++) {
-    double wide = (double)memory->parts[i] / gib;
+    double wide = (double)memory->parts[i] / SPP_GIB;
     snprintf(title, sizeof title, "%s: %s", spp_part_label((enum spp_part)i),
              spp_bytes_print(memory->parts[i], bytes));
     if (wide > 0) spp_svg_bar(chart, at, at + wide, y, thick, part_colours[i], title);

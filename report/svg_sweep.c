@@ -8,7 +8,6 @@
 #include "report/report.h"
 #include "report/svg.h"
 
-static const double gib = 1073741824.0;
 enum {
   PLOT = 255,
   STEP = 335,
@@ -67,7 +66,7 @@ static double speed(const struct spp_plan *plan) {
   return plan->prediction.time.tokens_per_s_per_gpu;
 }
 static double memory(const struct spp_plan *plan) {
-  return (double)plan->prediction.memory.device_bytes / gib;
+  return (double)plan->prediction.memory.device_bytes / SPP_GIB;
 }
 static double step_time(const struct spp_plan *plan) {
   return plan->prediction.time.step_s;
@@ -89,10 +88,10 @@ static void range_of(const struct grid *g, const struct panel *panel, struct spp
     if (!plan || (!panel->misses && !fits(plan))) continue;
     double value = panel->value(plan);
     if (panel->misses) /* a need of many times the card would flatten the rest */
-      value = fmin(value, 2 * (double)plan->prediction.memory.capacity_bytes / gib);
+      value = fmin(value, 2 * (double)plan->prediction.memory.capacity_bytes / SPP_GIB);
     low = fmin(low, value);
     high = fmax(high, value);
-    if (panel->misses) high = fmax(high, (double)plan->prediction.memory.capacity_bytes / gib);
+    if (panel->misses) high = fmax(high, (double)plan->prediction.memory.capacity_bytes / SPP_GIB);
   }
   if (!(high > 0)) low = 0, high = 1;
   axis->log = low > 0 && high / low > 20;
@@ -135,7 +134,7 @@ static void draw_capacity(const struct spp_svg_chart *chart, const struct grid *
   for (int i = 0; i < g->columns; i++) {
     const struct spp_plan *plan = plan_at(g, i, 0);
     if (!plan) continue;
-    double capacity = (double)plan->prediction.memory.capacity_bytes / gib;
+    double capacity = (double)plan->prediction.memory.capacity_bytes / SPP_GIB;
     spp_svg_line(chart, i, capacity, i + 1, capacity, "c");
   }
 }

@@ -170,7 +170,7 @@ void spp_text_to_ascii(struct spp_str *text) {
 }
 
 const char *spp_text_gib(int64_t bytes, char buf[32]) {
-  return spp_decimal_fixed((double)bytes / (double)(INT64_C(1) << 30), 1, buf);
+  return spp_decimal_fixed((double)bytes / SPP_GIB, 1, buf);
 }
 
 const char *spp_text_percent(double share, char buf[32]) {

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/stats.h"
 #include "model/calib.h"
 
 enum { POINTS_MAX = 1024, PARAMETERS_MAX = 6, ROUNDS = 8, ITERATIONS = 200, DATA_MAX_BYTES = 64 << 20 };
@@ -267,11 +268,6 @@ static void shipped(const struct set *set, const struct spp_calib *calib, double
   memcpy(c, values[set->form], sizeof values[0]);
 }
 
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 struct errors {
   double median, p90, bias;
 };
@@ -283,7 +279,7 @@ static struct errors measure(const struct problem *p, const double *c) {
     e.bias += error / p->count;
     sizes[i] = fabs(error);
   }
-  qsort(sizes, (size_t)p->count, sizeof *sizes, compare);
+  spp_sort_reals(sizes, p->count);
   e.median = sizes[p->count / 2];
   e.p90 = sizes[p->count * 9 / 10];
   return e;

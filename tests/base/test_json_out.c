@@ -44,6 +44,24 @@ static void pretty_output_indents_by_one_space(void **state) {
   spp_str_free(&out);
 }
 
+static void what_is_not_known_is_null(void **state) {
+  (void)state;
+  struct spp_str out;
+  struct spp_jo jo;
+  spp_str_init(&out);
+  spp_jo_begin(&jo, &out, false);
+  spp_jo_arr(&jo, NULL);
+  for (int known = 0; known < 2; known++) {
+    spp_jo_i64_if(&jo, NULL, 7, known);
+    spp_jo_real_if(&jo, NULL, 0.5, known);
+    spp_jo_bool_if(&jo, NULL, false, known);
+  }
+  spp_jo_end(&jo);
+  expect_true(spp_jo_ok(&jo));
+  expect_str(out.data, "[null,null,null,7,0.5,false]\n");
+  spp_str_free(&out);
+}
+
 static void integers_are_exact_to_the_last_digit(void **state) {
   (void)state;
   static const struct {
@@ -189,6 +207,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(compact_output_is_one_line),
       cmocka_unit_test(pretty_output_indents_by_one_space),
+      cmocka_unit_test(what_is_not_known_is_null),
       cmocka_unit_test(integers_are_exact_to_the_last_digit),
       cmocka_unit_test(reals_carry_six_digits_or_all),
       cmocka_unit_test(reals_do_not_follow_the_locale),
