@@ -81,6 +81,29 @@ static void write_config(struct spp_str *out, struct spp_json model, int64_t seq
   spp_jo_end(&jo);
 }
 
+/* A number, a truth or a word; nested members describe what a cut model does not change. */
+static void write_member(struct spp_jo *jo, const char *key, struct spp_json v) {
+  double number = 0;
+  bool flag = false;
+  const char *word = "";
+  switch (spp_json_kind(v)) {
+  case SPP_JSON_INT:
+  case SPP_JSON_REAL:
+    (void)spp_json_real(v, -1e300, 1e300, &number, NULL);
+    spp_jo_real_exact(jo, key, number);
+    break;
+  case SPP_JSON_BOOL:
+    (void)spp_json_bool(v, &flag, NULL);
+    spp_jo_bool(jo, key, flag);
+    break;
+  case SPP_JSON_STRING:
+    (void)spp_json_string(v, &word, NULL);
+    spp_jo_str(jo, key, word);
+    break;
+  default: break;
+  }
+}
+
 /* A shipped config with members replaced, as a rule of reading.json says ("cut to 4 layers"). */
 static enum spp_status edited_model(struct spp_corpus_reader *reader, struct spp_json rule, const char *base,
                                     const char *name, const struct spp_arch **arch, struct spp_diag *diag) {
@@ -94,30 +117,11 @@ static enum spp_status edited_model(struct spp_corpus_reader *reader, struct spp
   spp_jo_begin(&jo, &text, false);
   spp_jo_obj(&jo, NULL);
   struct spp_json set = spp_json_get(rule, "set");
-  for (struct spp_json v = spp_json_first(spp_json_root(doc)); spp_json_kind(v) != SPP_JSON_ABSENT;
-       v = spp_json_next(v)) {
-    const char *key = spp_json_own_key(v), *word = "";
-    double number = 0;
-    bool flag = false;
+  struct spp_json member = spp_json_first(spp_json_root(doc));
+  for (; spp_json_kind(member) != SPP_JSON_ABSENT; member = spp_json_next(member)) {
+    const char *key = spp_json_own_key(member);
     struct spp_json replaced = spp_json_get(set, key);
-    if (spp_json_kind(replaced) != SPP_JSON_ABSENT) v = replaced;
-    switch (spp_json_kind(v)) {
-    case SPP_JSON_INT:
-    case SPP_JSON_REAL:
-      (void)spp_json_real(v, -1e300, 1e300, &number, NULL);
-      spp_jo_real_exact(&jo, key, number);
-      break;
-    case SPP_JSON_BOOL:
-      (void)spp_json_bool(v, &flag, NULL);
-      spp_jo_bool(&jo, key, flag);
-      break;
-    case SPP_JSON_STRING:
-      (void)spp_json_string(v, &word, NULL);
-      spp_jo_str(&jo, key, word);
-      break;
-    default: break; /* nested members describe what a cut model does not change */
-    }
-    if (replaced.node) v = spp_json_get(spp_json_root(doc), key);
+    write_member(&jo, key, spp_json_kind(replaced) == SPP_JSON_ABSENT ? member : replaced);
   }
   spp_jo_end(&jo);
   status = spp_arch_parse(text.data, text.len, name, reader->arena, arch, diag);

@@ -75,65 +75,82 @@ void spp_run_fill(struct spp_run *run, const char *fmt, ...) {
   va_end(args);
 }
 
-/* Where a condition finds its text. */
-static const char *condition_text(struct spp_json record, const char *key) {
-  if (!strcmp(key, "name")) return spp_record_text(spp_json_get(record, "model"), "name");
-  if (!strcmp(key, "gpu")) return spp_record_text(spp_json_get(record, "hardware"), "gpu");
-  if (!strcmp(key, "inter")) return spp_record_text(spp_json_get(record, "hardware"), "inter");
-  return spp_record_text(record, key);
-}
-
 /* Number of the thread a source names ("vllm-project/vllm issue #2031"): threads are numbered in time. */
-static double source_number(struct spp_json record) {
+static double issue_of(struct spp_json record) {
   const char *at = strchr(spp_record_text(record, "source"), '#');
   double number = at ? strtod(at + 1, NULL) : 0;
   return number > 0 ? number : 1e12;
 }
 
-static bool condition_holds(struct spp_json rule, const char *key, struct spp_json record) {
-  static const char *const texts[] = {"group",   "source", "notes", "precision", "attention", "recompute",
-                                      "offload", "name",   "kind",  "gpu",       "inter"};
-  const char *want = "";
-  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-    if (!strcmp(key, texts[i])) {
-      if (spp_json_string(spp_json_get(rule, key), &want, NULL) != SPP_OK) return false;
-      const char *have = condition_text(record, key);
-      if (!strcmp(key, "group")) return !strcmp(have, want); /* "swift" is not "swift-sp" */
-      if (!strcmp(key, "attention")) return contains_word(have, want);
-      return !strcmp(key, "gpu") ? contains_squeezed(have, want) : spp_text_contains(have, want);
-    }
-  double least = 0;
-  if (spp_json_real(spp_json_get(rule, key), -1e9, 1e9, &least, NULL) != SPP_OK) return false;
-  if (!strcmp(key, "min_tp")) return spp_record_number(record, "parallel", "tp", 1) >= least;
-  if (!strcmp(key, "min_pp")) return spp_record_number(record, "parallel", "pp", 1) >= least;
-  if (!strcmp(key, "min_zero")) return spp_record_number(record, "parallel", "zero", 0) >= least;
-  if (!strcmp(key, "min_fsdp")) return spp_record_number(record, "parallel", "fsdp", 0) >= least;
-  if (!strcmp(key, "min_cp")) return spp_record_number(record, "parallel", "cp", 1) >= least;
-  double adapters = spp_json_kind(spp_json_get(record, "lora")) == SPP_JSON_OBJECT;
-  if (!strcmp(key, "min_lora")) return adapters >= least;
-  if (!strcmp(key, "max_lora")) return adapters <= least;
-  if (!strcmp(key, "max_issue")) return source_number(record) <= least;
-  if (!strcmp(key, "min_micro_batch")) return spp_record_number(record, NULL, "micro_batch", 1) >= least;
-  if (!strcmp(key, "max_cp")) return spp_record_number(record, "parallel", "cp", 1) <= least;
-  return true; /* not a condition: what the rule says */
+static double has_adapters(struct spp_json record) {
+  return spp_json_kind(spp_json_get(record, "lora")) == SPP_JSON_OBJECT;
 }
 
-bool spp_reading_matches(struct spp_json rule, struct spp_json record) {
-  static const char *const conditions[] = {
-      "group",    "source", "notes",  "precision", "attention", "recompute", "offload",
-      "name",     "kind",   "gpu",    "inter",     "min_tp",    "min_pp",    "min_zero",
-      "min_fsdp", "min_cp", "max_cp", "min_lora",  "max_lora",  "max_issue", "min_micro_batch"};
-  for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++)
-    if (spp_json_kind(spp_json_get(rule, conditions[i])) != SPP_JSON_ABSENT &&
-        !condition_holds(rule, conditions[i], record))
+/* What a rule may ask of a record: a text that is there, whatever the case, or how large a number is. */
+static const struct condition {
+  const char *key;
+  enum { IS, HOLDS, HOLDS_WORD, HOLDS_SQUEEZED, AT_LEAST, AT_MOST } how;
+  const char *outer, *member;               /* where the record says it */
+  double absent;                            /* a number that is not there */
+  double (*number)(struct spp_json record); /* one that is worked out */
+} conditions[] = {
+    {"group", IS, NULL, "group", 0, NULL}, /* "swift" is not "swift-sp" */
+    {"source", HOLDS, NULL, "source", 0, NULL},
+    {"notes", HOLDS, NULL, "notes", 0, NULL},
+    {"precision", HOLDS, NULL, "precision", 0, NULL},
+    {"attention", HOLDS_WORD, NULL, "attention", 0, NULL},
+    {"recompute", HOLDS, NULL, "recompute", 0, NULL},
+    {"offload", HOLDS, NULL, "offload", 0, NULL},
+    {"kind", HOLDS, NULL, "kind", 0, NULL},
+    {"name", HOLDS, "model", "name", 0, NULL},
+    {"gpu", HOLDS_SQUEEZED, "hardware", "gpu", 0, NULL},
+    {"inter", HOLDS, "hardware", "inter", 0, NULL},
+    {"min_tp", AT_LEAST, "parallel", "tp", 1, NULL},
+    {"min_pp", AT_LEAST, "parallel", "pp", 1, NULL},
+    {"min_zero", AT_LEAST, "parallel", "zero", 0, NULL},
+    {"min_fsdp", AT_LEAST, "parallel", "fsdp", 0, NULL},
+    {"min_cp", AT_LEAST, "parallel", "cp", 1, NULL},
+    {"max_cp", AT_MOST, "parallel", "cp", 1, NULL},
+    {"min_micro_batch", AT_LEAST, NULL, "micro_batch", 1, NULL},
+    {"min_lora", AT_LEAST, NULL, NULL, 0, has_adapters},
+    {"max_lora", AT_MOST, NULL, NULL, 0, has_adapters},
+    {"max_issue", AT_MOST, NULL, NULL, 0, issue_of},
+};
+
+static bool text_holds(const struct condition *c, struct spp_json wanted, struct spp_json record) {
+  const char *want = "";
+  if (spp_json_string(wanted, &want, NULL) != SPP_OK) return false;
+  const char *have = spp_record_text(c->outer ? spp_json_get(record, c->outer) : record, c->member);
+  switch (c->how) {
+  case IS: return !strcmp(have, want);
+  case HOLDS_WORD: return contains_word(have, want);
+  case HOLDS_SQUEEZED: return contains_squeezed(have, want);
+  default: return spp_text_contains(have, want);
+  }
+}
+
+static bool condition_holds(const struct condition *c, struct spp_json wanted, struct spp_json record) {
+  double limit = 0;
+  if (c->how < AT_LEAST) return text_holds(c, wanted, record);
+  if (spp_json_real(wanted, -1e9, 1e9, &limit, NULL) != SPP_OK) return false;
+  double have = c->number ? c->number(record) : spp_record_number(record, c->outer, c->member, c->absent);
+  return c->how == AT_LEAST ? have >= limit : have <= limit;
+}
+
+/* Every condition of the rule holds for the record. */
+static bool matches(struct spp_json rule, struct spp_json record) {
+  for (size_t i = 0; i < sizeof conditions / sizeof conditions[0]; i++) {
+    struct spp_json wanted = spp_json_get(rule, conditions[i].key);
+    if (spp_json_kind(wanted) != SPP_JSON_ABSENT && !condition_holds(&conditions[i], wanted, record))
       return false;
+  }
   return true;
 }
 
 struct spp_json spp_reading_first(const struct spp_corpus_reader *reader, const char *list,
                                   struct spp_json record) {
   struct spp_json rule = spp_json_first(spp_json_get(spp_json_root(reader->rules), list));
-  while (spp_json_kind(rule) != SPP_JSON_ABSENT && !spp_reading_matches(rule, record))
+  while (spp_json_kind(rule) != SPP_JSON_ABSENT && !matches(rule, record))
     rule = spp_json_next(rule);
   return rule;
 }
@@ -156,7 +173,7 @@ enum spp_status spp_reading_settings(const struct spp_corpus_reader *reader, str
                                      struct spp_run *run, struct spp_diag *diag) {
   struct spp_json rule = spp_json_first(spp_json_get(spp_json_root(reader->rules), "settings"));
   for (; spp_json_kind(rule) != SPP_JSON_ABSENT; rule = spp_json_next(rule)) {
-    if (!spp_reading_matches(rule, record)) continue;
+    if (!matches(rule, record)) continue;
     enum spp_status status = spp_reading_set(rule, run, diag);
     if (status != SPP_OK) return status;
   }

@@ -17,11 +17,7 @@ struct spp_corpus_reader {
   struct spp_shelf_item archs[SPP_SHELF_MAX], gpus[SPP_SHELF_MAX], frameworks[SPP_SHELF_MAX];
 };
 
-/* True when every condition of the rule holds for the record: text members (source, notes, precision,
- * recompute, offload, name, kind, inter) must be contained in the record's, whatever the case; attention as a
- * whole word, gpu over letters and digits alone, group equal; "tp>", "pp>", "zero>=", "fsdp". */
-bool spp_reading_matches(struct spp_json rule, struct spp_json record);
-/* First match among rules.<list>, absent when none. */
+/* First match among rules.<list>, absent when none. What a rule may ask is the table in corpus_reading.c. */
 struct spp_json spp_reading_first(const struct spp_corpus_reader *reader, const char *list,
                                   struct spp_json record);
 /* The words under a rule's "set", applied to the run. */
