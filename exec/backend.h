@@ -2,7 +2,7 @@
  * built on these few operations (exec/group.h), so that every backend sends the same bytes in the same order.
  *
  * A message matches the oldest receive of the same sender, receiver and tag. Sending hands over a pointer:
- * the data must stay as it is until spp_transfer_wait returns. */
+ * the data must stay as it is until ops->wait returns. */
 #ifndef SPP_EXEC_BACKEND_H
 #define SPP_EXEC_BACKEND_H
 
