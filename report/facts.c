@@ -38,9 +38,7 @@ int spp_fact_common_kind(const struct spp_arch *arch) {
   return common;
 }
 
-double spp_fact_epoch_s(const struct spp_report *report, const struct spp_job *job,
-                        const struct spp_prediction *prediction) {
-  (void)job;
+double spp_fact_epoch_s(const struct spp_report *report, const struct spp_prediction *prediction) {
   if (report->dataset_tokens > 0 && prediction->time.tokens_per_s > 0)
     return (double)report->dataset_tokens / prediction->time.tokens_per_s;
   if (report->dataset_samples > 0 && prediction->time.samples_per_s > 0)
@@ -97,4 +95,10 @@ int spp_fact_comm_sums(const struct spp_comm *comm, struct spp_comm_sum *sums, i
     sums[at] = moved;
   }
   return count;
+}
+
+bool spp_fact_best_of_framework(const struct spp_plan_report *answer, int index) {
+  for (int i = 0; i < answer->options->framework_count; i++)
+    if (answer->search->best_of_framework[i] == index) return true;
+  return false;
 }

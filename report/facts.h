@@ -22,8 +22,7 @@ bool spp_fact_has_ring(const struct spp_layout *layout);
 /* Index of the layer kind with most layers. */
 int spp_fact_common_kind(const struct spp_arch *arch);
 /* Seconds for one pass over the data set named in the report; 0 when none was. */
-double spp_fact_epoch_s(const struct spp_report *report, const struct spp_job *job,
-                        const struct spp_prediction *prediction);
+double spp_fact_epoch_s(const struct spp_report *report, const struct spp_prediction *prediction);
 /* Options without effect, then what is to be feared of the plan (may be NULL). */
 int spp_fact_warnings(const struct spp_report *report, const struct spp_plan *plan, struct spp_advice *advice,
                       int max);
@@ -31,6 +30,9 @@ int spp_fact_warnings(const struct spp_report *report, const struct spp_plan *pl
  * why these are wide. */
 int spp_fact_assumed(const struct spp_report *report, const struct spp_plan *plan, bool intervals,
                      struct spp_advice *advice, int max);
+
+/* Plan `index` is the best of a framework. */
+bool spp_fact_best_of_framework(const struct spp_plan_report *answer, int index);
 
 /* Communication of one kind over one kind of group, summed over a step. */
 struct spp_comm_sum {

@@ -279,7 +279,7 @@ static void logs(struct spp_jo *jo, const struct spp_job *job, const struct spp_
 void spp_jp_time(struct spp_jo *jo, const struct spp_report *report, const struct spp_job *job,
                  const struct spp_layout *layout, const struct spp_prediction *prediction) {
   const struct spp_time *time = &prediction->time;
-  double epoch_s = spp_fact_epoch_s(report, job, prediction);
+  double epoch_s = spp_fact_epoch_s(report, prediction);
   spp_jo_obj(jo, "time");
   spp_jo_real(jo, "step_s", time->step_s);
   spp_jo_real(jo, "low_s", time->low_s);

@@ -1,5 +1,6 @@
 #include "base/num.h"
 #include "model/launch.h"
+#include "report/facts.h"
 #include "report/json_parts.h"
 
 const char *spp_find_name(enum spp_find what) {
@@ -12,12 +13,6 @@ const char *spp_find_name(enum spp_find what) {
   return "?";
 }
 
-static bool best_of_framework(const struct spp_plan_report *answer, int index) {
-  for (int i = 0; i < answer->options->framework_count; i++)
-    if (answer->search->best_of_framework[i] == index) return true;
-  return false;
-}
-
 static void plan_row(struct spp_jo *jo, const struct spp_report *report, const struct spp_plan_report *answer,
                      int index) {
   const struct spp_plan *plan = &answer->search->plans[index];
@@ -27,7 +22,7 @@ static void plan_row(struct spp_jo *jo, const struct spp_report *report, const s
   /* Behind the top it is here only as the best of its framework. */
   spp_jo_i64_if(jo, "rank", index + 1, index < answer->search->top_count);
   spp_jo_str(jo, "framework", plan->job.framework->name);
-  spp_jo_bool(jo, "best_of_framework", best_of_framework(answer, index));
+  spp_jo_bool(jo, "best_of_framework", spp_fact_best_of_framework(answer, index));
   spp_jp_plan(jo, report, plan);
   spp_framework_launch(&plan->job, &plan->layout, &line);
   spp_jo_str(jo, "command", line.len ? spp_str_text(&line) : NULL);

@@ -88,14 +88,13 @@ static void verdict_piece(const struct spp_text_style *style, const char *text, 
   *column += width;
 }
 
-void spp_text_verdict(const struct spp_job *job, const struct spp_prediction *prediction,
-                      const struct spp_text_style *style, struct spp_str *out) {
+void spp_text_verdict(const struct spp_prediction *prediction, const struct spp_text_style *style,
+                      struct spp_str *out) {
   const struct spp_memory *memory = &prediction->memory;
   const struct spp_time *time = &prediction->time;
   bool fits = memory->fits && memory->host_fits;
   char piece[160], seconds[32], share[32];
   int column = 7;
-  (void)job;
   spp_text_paint(style, fits ? SPP_TONE_GOOD : SPP_TONE_BAD,
                  fits           ? "FITS"
                  : memory->fits ? "HOST"
@@ -222,7 +221,7 @@ void spp_text_comm_line(const struct spp_layout *layout, const struct spp_comm *
 void spp_text_epoch_line(const struct spp_report *report, const struct spp_job *job,
                          const struct spp_prediction *prediction, const struct spp_text_style *style,
                          struct spp_str *out) {
-  double epoch_s = spp_fact_epoch_s(report, job, prediction);
+  double epoch_s = spp_fact_epoch_s(report, prediction);
   double usd = job->usd_per_gpu_hour * (double)job->gpus * epoch_s / 3600.0;
   char seconds[32], dollars[32];
   struct spp_para para;
@@ -245,7 +244,7 @@ void spp_text_cost_item(const struct spp_job *job, const struct spp_time *time, 
 void spp_text_failures_line(const struct spp_report *report, const struct spp_plan *plan,
                             const struct spp_text_style *style, struct spp_str *out) {
   const struct spp_prediction *prediction = &plan->prediction;
-  double epoch_s = spp_fact_epoch_s(report, &plan->job, prediction);
+  double epoch_s = spp_fact_epoch_s(report, prediction);
   char share[32], mtbf[32], every[32], steps[32], bytes[32], write[32], restart[32], epoch[32], rate[32];
   struct spp_goodput g;
   struct spp_para para;

@@ -59,12 +59,6 @@ static bool on_front(const struct spp_search_result *search, int index) {
   return false;
 }
 
-static bool best_of_framework(const struct spp_plan_report *answer, int index) {
-  for (int i = 0; i < answer->options->framework_count; i++)
-    if (answer->search->best_of_framework[i] == index) return true;
-  return false;
-}
-
 /* The overall ranking; when verbose also the best of each framework and the Pareto front. */
 static void next_plans(const struct spp_plan_report *answer, const struct spp_text_style *style,
                        struct spp_str *out) {
@@ -94,7 +88,7 @@ static int other_frameworks(const struct spp_plan_report *answer, int *others) {
   for (int i = 1; i < answer->search->count; i++) {
     double speed = plans[i].prediction.time.tokens_per_s_per_gpu;
     int at = count;
-    if (!best_of_framework(answer, i) || plans[i].job.framework == plans[0].job.framework) continue;
+    if (!spp_fact_best_of_framework(answer, i) || plans[i].job.framework == plans[0].job.framework) continue;
     for (; at > 0 && plans[others[at - 1]].prediction.time.tokens_per_s_per_gpu < speed; at--)
       others[at] = others[at - 1];
     others[at] = i;
@@ -270,7 +264,7 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   spp_text_headline(report, &plan->job, style, out);
   found_line(answer->find, style, out);
   spp_str_addc(out, '\n');
-  spp_text_verdict(&plan->job, &plan->prediction, style, out);
+  spp_text_verdict(&plan->prediction, style, out);
   spp_str_addc(out, '\n');
   layout_line(plan, style, out);
   machines_line(answer, style, out);
@@ -333,7 +327,7 @@ static void miss(const struct spp_report *report, const struct spp_plan_report *
   miss_words(memory, text, sizeof text);
   spp_text_line(style, NULL, SPP_TONE_BAD, text, out);
   spp_str_addc(out, '\n');
-  spp_text_verdict(&plan->job, &plan->prediction, style, out);
+  spp_text_verdict(&plan->prediction, style, out);
   layout_line(plan, style, out);
   if (style->quiet) return;
   spp_text_memory_bar(memory, style, out);

@@ -110,12 +110,11 @@ static void draw_keys(const struct spp_app *app, const struct spp_rect *rect, st
   }
 }
 
-static void draw_too_small(const struct spp_app *app, struct spp_screen *screen) {
+static void draw_too_small(struct spp_screen *screen) {
   char text[64];
   struct spp_rect all = {0, 0, screen->rows, screen->cols};
   snprintf(text, sizeof text, "spplan needs %d x %d", (int)SPP_MIN_COLS, (int)SPP_MIN_ROWS);
   int width = spp_utf8_width(text), col = (screen->cols - width) / 2;
-  (void)app;
   spp_put(screen, &all, screen->rows / 2, col > 0 ? col : 0, SPP_INK_WARN, text);
 }
 
@@ -134,7 +133,7 @@ void spp_draw(const struct spp_app *app, struct spp_screen *screen) {
   spp_screen_clear(screen);
   spp_panes(app, screen->rows, screen->cols, &panes);
   if (panes.too_small) {
-    draw_too_small(app, screen);
+    draw_too_small(screen);
     return;
   }
   const struct spp_rect *rects = panes.rects;
