@@ -53,6 +53,7 @@ static const struct {
     {"completions", has_groups, "only --mode grpo samples completions"},
     {"optimizer", trains, "inference has no optimizer"},
     {"grads-dtype", trains, "inference makes no gradients"},
+    {"fp8-params", trains, "inference keeps no masters beside the weights"},
     {"overlap", trains, "inference reduces no gradients"},
     {"loss-chunk", trains, "inference has no loss"},
     {"bucket-elements", trains, "inference reduces no gradients"},
@@ -104,6 +105,10 @@ static void other_gradients(struct spp_job *job) {
   job->grads_bytes = job->grads_bytes == 2 ? 4 : 2;
 }
 
+static void other_params(struct spp_job *job) {
+  job->fp8_params = !spp_job_keeps_fp8_only(job);
+}
+
 static const struct {
   const char *option;
   void (*change)(struct spp_job *job);
@@ -114,6 +119,7 @@ static const struct {
     {"loss-chunk", other_chunk, "the chunks of this loss decide neither the peak nor the time"},
     {"bucket-elements", other_bucket, "this layout reduces or gathers nothing in buckets"},
     {"overlap", other_overlap, "this layout has no communication that could hide"},
+    {"fp8-params", other_params, "only --dtype fp8 trained with Transformer Engine keeps 8-bit weights"},
     {"grads-dtype", other_gradients, "the gradients of this method and sharding have their own type"},
 };
 
@@ -173,6 +179,7 @@ static bool given(const struct spp_cli *cli, const char *option) {
 /* The name as it was typed: --no-overlap, --freeze-vision, --no-megatron-sp. */
 static const char *typed(const struct spp_cli *cli, const char *option) {
   if (strcmp(option, "megatron-sp") == 0 && cli->args.request.megatron_sp == 0) return "no-megatron-sp";
+  if (strcmp(option, "fp8-params") == 0 && cli->args.spec.fp8_params == 0) return "no-fp8-params";
   if (strcmp(option, "overlap") == 0 && cli->args.spec.overlap == 0) return "no-overlap";
   if (strcmp(option, "reference") == 0 && cli->args.spec.reference == 0) return "no-reference";
   if (strcmp(option, "train-vision") == 0 && cli->args.spec.vision_trainable == 0) return "freeze-vision";

@@ -32,6 +32,10 @@ static bool projected(const struct spp_job *job, const struct spp_layout *layout
   (void)layout;
   return spp_job_has_projected_gradients(job);
 }
+static bool in_fp8(const struct spp_job *job, const struct spp_layout *layout) {
+  (void)layout;
+  return job->dtype == SPP_DTYPE_FP8;
+}
 static bool in_chunks(const struct spp_job *job, const struct spp_layout *layout) {
   (void)layout;
   return job->loss == SPP_LOSS_CHOICE_CHUNKED;
@@ -122,6 +126,7 @@ static const struct field fields[] = {
     OF_JOB("completions", AS_I64, grpo_completions, -1, sampled),
     OF_JOB("overlap", AS_INT, overlap, -1, NULL),
     OF_JOB("grads-dtype", AS_INT, grads_bytes, -1, NULL),
+    OF_JOB("fp8-params", AS_INT, fp8_params, -1, in_fp8),
     OF_JOB("bucket-elements", AS_I64, bucket_elements, -1, NULL),
     OF_LAYOUT("tp", AS_I64, tp, -1, NULL),
     OF_LAYOUT("pp", AS_I64, pp, -1, NULL),

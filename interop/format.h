@@ -6,6 +6,7 @@
 #define SPP_INTEROP_FORMAT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* When a command says `text`, `when` holds: "zero=3&offload=none" for "--deepspeed zero3". Words in braces
  * stand for values: "--max_length {seq}". The syntax of launch words (model/values.h), where only '=' says
@@ -41,11 +42,11 @@ struct spp_format {
   const char *defaults; /* what holds when it is not said, as a command would say it */
   const char *files;    /* flags whose value may be a file with more of the same */
   const struct spp_format_rows
-      *rows[SPP_MAX_FORMAT_ROWS];      /* read before the launch words, which have their way */
-  const struct spp_format_note *notes; /* the last one's flags are NULL */
-  const char *const
-      *known[SPP_MAX_FORMAT_ROWS]; /* lines of names, apart by blanks, that change no prediction */
-  void (*settle)(struct spp_reading *reading); /* what the framework works out itself; NULL: nothing */
+      *rows[SPP_MAX_FORMAT_ROWS];                /* read before the launch words, which have their way */
+  const struct spp_format_note *notes;           /* the last one's flags are NULL */
+  const char *const *known[SPP_MAX_FORMAT_ROWS]; /* lines of names, apart by blanks, that change no
+                                                    prediction; "a|b: x y" stands for a.x, a.y, b.x and b.y */
+  void (*settle)(struct spp_reading *reading);   /* what the framework works out itself; NULL: nothing */
   enum spp_syntax syntax;
   bool negates;                   /* --no_x says x is false (transformers hf_argparser.py HfArgumentParser) */
   const char *file_name;          /* of the configuration it writes; NULL: the command says all */
@@ -61,6 +62,10 @@ const char *spp_format_name(int i); /* NULL after the last */
 
 /* Whether `name` is in a list of names apart by blanks. */
 bool spp_names_have(const char *names, const char *name);
+/* The next name of such a list, cut to size; false at the end. */
+bool spp_names_next(const char **list, char *name, size_t size);
+/* The names of a line "a|b: x y", which are a.x, a.y, b.x and b.y; NULL: it has no places. */
+const char *spp_line_names(const char *line);
 /* The same over lines of them, NULL after the last. */
 bool spp_lines_have(const char *const *lines, const char *name);
 

@@ -10,6 +10,7 @@
 #include "interop/reading.h"
 #include "interop/shell.h"
 #include "interop/tree.h"
+#include "interop/unwrap.h"
 
 const char *spp_import_said_name(enum spp_import_said said) {
   static const char *const names[SPP_IMPORT_SAID_COUNT] = {"unknown", "unmodelled", "value",
@@ -305,7 +306,8 @@ static void read_script(struct spp_reading *r, const char *text, size_t length) 
     r->status = spp_diag_oom(r->diag);
     return;
   }
-  r->status = spp_shell_read(text, length, r->entries.file, r->arena, script, r->diag);
+  r->status = spp_shell_read(text, length, r->entries.file, NULL, r->arena, script, r->diag);
+  if (r->status == SPP_OK) r->status = spp_shell_unwrap(script, r->entries.file, r->arena, r->diag);
   if (r->status != SPP_OK) return;
   while (at < script->count && !(r->format = format_of_command(r, &script->commands[at])))
     at++;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/num.h"
 #include "base/suggest.h"
 #include "base/units.h"
 #include "interop/reading.h"
@@ -94,33 +95,6 @@ void spp_reading_say(struct spp_reading *r, enum spp_import_said said, const str
     r->out->message_count++;
 }
 
-/* ---- lists of names ---- */
-
-/* The next name of a list apart by blanks; false at the end. */
-static bool next_name(const char **list, char *name, size_t size) {
-  *list += strspn(*list, " \n");
-  size_t n = strcspn(*list, " \n");
-  if (n == 0) return false;
-  snprintf(name, size, "%.*s", (int)n, *list);
-  *list += n;
-  return true;
-}
-
-bool spp_names_have(const char *names, const char *name) {
-  size_t n = strlen(name);
-  if (!names || n == 0) return false;
-  for (const char *at = names; (at = strstr(at, name)) != NULL; at += n)
-    if ((at == names || at[-1] == ' ' || at[-1] == '\n') && (!at[n] || at[n] == ' ' || at[n] == '\n'))
-      return true;
-  return false;
-}
-
-bool spp_lines_have(const char *const *lines, const char *name) {
-  for (int i = 0; lines[i]; i++)
-    if (spp_names_have(lines[i], name)) return true;
-  return false;
-}
-
 /* ---- aliases and defaults ---- */
 
 /* By itself, or by what it stands below: "optimizer.*". */
@@ -137,7 +111,7 @@ static bool is_known(const struct spp_format *f, const char *name) {
 static void rename_old(struct spp_reading *r) {
   char pair[160];
   for (const char *list = r->format->aliases ? r->format->aliases : "";
-       next_name(&list, pair, sizeof pair);) {
+       spp_names_next(&list, pair, sizeof pair);) {
     char *equals = strchr(pair, '=');
     if (!equals) continue;
     *equals = '\0';
@@ -171,7 +145,7 @@ static void turn_negations(struct spp_reading *r) {
 static int cut_words(struct spp_arena *arena, const char *text, struct spp_word *words, int max) {
   char word[200];
   int count = 0;
-  while (count < max && next_name(&text, word, sizeof word)) {
+  while (count < max && spp_names_next(&text, word, sizeof word)) {
     if (strcmp(word, "#") == 0) break;
     words[count] = (struct spp_word){spp_arena_strdup(arena, word), 0};
     if (!words[count++].text) return -1;
@@ -213,7 +187,7 @@ void spp_reading_complete(struct spp_reading *r) {
 
 /* "{name}": its length, and the name; 0 for text. */
 static size_t placeholder(const char *text, char *name, size_t size) {
-  size_t n = text[0] == '{' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+  size_t n = text[0] == '{' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz_0123456789") : 0;
   if (n == 0 || text[n + 1] != '}') return 0;
   snprintf(name, size, "%.*s", (int)n, text + 1);
   return n + 2;
@@ -270,7 +244,7 @@ static void bind_value(struct spp_reading *r, const char *pattern, const struct 
     bind(r, name, said, entry, own);
     return;
   }
-  while (n && next_name(&rest, piece, sizeof piece)) {
+  while (n && spp_names_next(&rest, piece, sizeof piece)) {
     bind(r, name, piece, entry, own);
     pattern += n;
     pattern += strspn(pattern, " ");
@@ -360,7 +334,7 @@ static void add_name(struct spp_reading *r, struct names *names, const char *nam
 }
 static void add_names(struct spp_reading *r, struct names *names, const char *list) {
   char name[120];
-  while (list && next_name(&list, name, sizeof name)) {
+  while (list && spp_names_next(&list, name, sizeof name)) {
     char *equals = strchr(name, '=');
     if (equals) *equals = '\0';
     add_name(r, names, name, "");
@@ -419,13 +393,32 @@ static const char *spelled_like(struct spp_reading *r, const struct spp_entry *e
   return text;
 }
 
+/* Names of a line, each below each of its places. */
+static void add_line(struct spp_reading *r, struct names *all, const char *line) {
+  const char *names = spp_line_names(line);
+  char path[200];
+  if (!names) {
+    add_names(r, all, line);
+    return;
+  }
+  for (const char *place = line; place < names;) {
+    const size_t n = strcspn(place, "|:");
+    char name[120];
+    for (const char *list = names; spp_names_next(&list, name, sizeof name);) {
+      snprintf(path, sizeof path, "%.*s.%s", (int)spp_min64((int64_t)n, 79), place, name);
+      add_name(r, all, path, "");
+    }
+    place += n + 1;
+  }
+}
+
 /* Everything that could have been meant: `all` begins as the names of patterns. */
 static void add_other_names(struct spp_reading *r, struct names *all) {
   for (int i = 0; r->format->notes && r->format->notes[i].flags; i++)
     add_names(r, all, r->format->notes[i].flags);
   for (int i = 0; i < SPP_MAX_FORMAT_ROWS && r->format->known[i]; i++)
     for (int line = 0; r->format->known[i][line]; line++)
-      add_names(r, all, r->format->known[i][line]);
+      add_line(r, all, r->format->known[i][line]);
 }
 
 static void unknown(struct spp_reading *r, const struct spp_entry *e, const struct names *all) {

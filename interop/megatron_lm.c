@@ -32,6 +32,8 @@ static const struct spp_format_row rows[] = {
     {"dtype=fp16", "--fp16"},
     {"dtype=fp8", "--fp8-format hybrid"},
     {"dtype=fp8", "--fp8-format e4m3"},
+    {"fp8_params=1", "--fp8-param-gather"},
+    {"fp8_params=1", "--fp4-param-gather"},
     {"grads_dtype=bf16", "--grad-reduce-in-bf16"},
     {"optimizer=adamw", "--optimizer adam"},
     {"optimizer=sgd", "--optimizer sgd"},
@@ -86,8 +88,6 @@ static const struct spp_format_note notes[] = {
     {"pipeline_model_parallel_layout",
      "layers laid over stages by hand are not in the model: they are split evenly"},
     {"moe_layer_recompute distribute_saved_activations", "this way of recomputing is not in the model"},
-    {"fp8_param_gather fp8_param",
-     "weights kept in FP8 alone are not in the model: 16-bit ones are counted beside them"},
     {NULL, NULL},
 };
 
@@ -104,13 +104,27 @@ static bool has_mlp(struct spp_reading *r, const struct spp_arch *a) {
   return asked ? gated : !gated || spp_reading_find(r, "ffn") != NULL;
 }
 
+/* Latent attention, and what of experts is said. */
+static bool has_kind(struct spp_reading *r, const struct spp_arch *a) {
+  const char *latent = spp_reading_flag(r, "multi_latent_attention");
+  const bool asked = latent && !spp_value_is_false(latent);
+  if (asked != (a->attention == SPP_ATTENTION_MLA)) return false;
+  return !asked || (is_said(r, "kv_lora_rank", a->kv_lora_rank) && is_said(r, "q_lora_rank", a->q_lora_rank));
+}
+static bool has_experts(struct spp_reading *r, const struct spp_arch *a) {
+  if ((spp_reading_find(r, "experts") != NULL) != (a->experts > 0) || !is_said(r, "experts", a->experts))
+    return false;
+  return a->experts == 0 ||
+         (is_said(r, "experts_per_token", a->experts_per_token) && is_said(r, "expert_ffn", a->expert_ffn) &&
+          is_said(r, "shared_ffn", spp_sat_mul(a->shared_experts, a->shared_expert_ffn)));
+}
+
 static bool has_sizes(struct spp_reading *r, const struct spp_arch *a) {
-  if (!has_mlp(r, a)) return false;
+  if (!has_mlp(r, a) || !has_kind(r, a) || !has_experts(r, a)) return false;
   bool grouped = spp_reading_find(r, "kv_heads") != NULL;
   return is_said(r, "layers", a->layers) && is_said(r, "hidden", a->hidden) &&
          is_said(r, "heads", a->heads) && (a->experts > 0 || is_said(r, "ffn", a->ffn)) &&
-         (grouped ? is_said(r, "kv_heads", a->kv_heads) : a->kv_heads == a->heads) &&
-         is_said(r, "experts", a->experts) && (spp_reading_find(r, "experts") != NULL) == (a->experts > 0);
+         (grouped ? is_said(r, "kv_heads", a->kv_heads) : a->kv_heads == a->heads);
 }
 
 /* Rows of the vocabulary that the command gives; 0: the tokenizer decides. */
@@ -232,7 +246,8 @@ const struct spp_format spp_format_megatron_lm = {
     .source = "megatron-core 0.19.2: megatron/training/arguments.py, argument_utils.py, "
               "megatron/core/transformer/transformer_config.py",
     .signs = "pretrain_*.py|train_gpt*.py",
-    .aliases = "recompute_activations_num_layers=recompute_num_layers fp8_hybrid=fp8_format",
+    .aliases = "recompute_activations_num_layers=recompute_num_layers fp8_hybrid=fp8_format "
+               "fp8_param=fp8_param_gather",
     .defaults = "--use-distributed-optimizer false --sequence-parallel false --recompute-granularity none "
                 "--attention-backend auto "
                 "--bf16 false --micro-batch-size 1",

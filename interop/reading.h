@@ -60,7 +60,7 @@ void spp_reading_agree(struct spp_reading *reading);
 /* ---- sizes.c ---- */
 
 /* The model that a Megatron-LM command gives by its sizes, with `vocab` rows; NULL: not of a kind that is
- * known (latent attention, shared experts, hybrids) or a size is missing. Lives in the arena. */
+ * known (hybrids, windows) or a size is missing. Lives in the arena. */
 const struct spp_arch *spp_reading_sized_model(struct spp_reading *reading, int64_t vocab);
 
 /* ---- settle.c: bindings -> settings ---- */

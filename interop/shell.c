@@ -450,7 +450,17 @@ static void list_exported(struct reader *r) {
   r->script->exported = list, r->script->exported_count = count;
 }
 
-enum spp_status spp_shell_read(const char *text, size_t length, const char *file, struct spp_arena *arena,
+static void set_given(struct reader *r, const struct spp_shell_start *start) {
+  for (int i = 0; start && i < start->given_count; i++) {
+    size_t name, op;
+    if (!is_assignment(start->given[i].text, &name, &op)) continue;
+    const struct spp_word value = {start->given[i].text + name + op, start->given[i].line};
+    set(r, start->given[i].text, &value, 1, true);
+  }
+}
+
+enum spp_status spp_shell_read(const char *text, size_t length, const char *file,
+                               const struct spp_shell_start *start, struct spp_arena *arena,
                                struct spp_script *script, struct spp_diag *diag) {
   struct reader *r = spp_arena_alloc(arena, sizeof *r);
   struct spp_word *words = spp_arena_array(arena, SPP_MAX_SHELL_WORDS + 1, sizeof *words);
@@ -458,7 +468,7 @@ enum spp_status spp_shell_read(const char *text, size_t length, const char *file
   memset(script, 0, sizeof *script);
   *r = (struct reader){.text = text,
                        .length = length,
-                       .line = 1,
+                       .line = start ? start->line : 1,
                        .arena = arena,
                        .script = script,
                        .place = {.file = file},
@@ -466,6 +476,7 @@ enum spp_status spp_shell_read(const char *text, size_t length, const char *file
                        .array_first = -1,
                        .diag = diag};
   spp_str_init(&r->word);
+  set_given(r, start);
   while (r->at < r->length && r->status == SPP_OK)
     step(r);
   if (r->array_first >= 0) refuse(r, r->line, "an array NAME=( is not closed", "close it with )");

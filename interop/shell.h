@@ -20,9 +20,15 @@ struct spp_script {
   const struct spp_word *exported; /* "NAME=value" of each exported variable */
   int exported_count;
 };
-/* SPP_ERR_INPUT with file and line: a NUL byte, an unterminated quote, too many words, words too long.
- * Everything lives in the arena. */
-enum spp_status spp_shell_read(const char *text, size_t length, const char *file, struct spp_arena *arena,
+/* What is set before a text begins: "NAME=value" words, exported; and the line that it begins in. */
+struct spp_shell_start {
+  const struct spp_word *given;
+  int given_count, line;
+};
+/* `start`: NULL for a file of its own. SPP_ERR_INPUT with file and line: a NUL byte, an unterminated quote,
+ * too many words, words too long. Everything lives in the arena. */
+enum spp_status spp_shell_read(const char *text, size_t length, const char *file,
+                               const struct spp_shell_start *start, struct spp_arena *arena,
                                struct spp_script *script, struct spp_diag *diag);
 
 #endif

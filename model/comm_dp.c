@@ -42,7 +42,7 @@ static int64_t quantised_bytes(enum spp_quant quant, int64_t elements) {
 static int64_t travel_bytes(const struct spp_comm_context *c, int64_t elements, int64_t quantised) {
   const struct spp_states now = spp_states_in_dtype(c->job, c->layout->zero), *states = &now;
   int64_t element = states->gather_bytes ? states->gather_bytes : c->element_bytes;
-  bool narrow = c->job->framework->fp8_params && c->job->dtype == SPP_DTYPE_FP8 && trains_all(c->job);
+  bool narrow = spp_job_keeps_fp8_only(c->job) && trains_all(c->job);
   if (narrow) /* each direction gathers the codes it multiplies */
     return spp_sat_add(spp_sat_mul(elements - quantised, element), spp_job_narrow_bytes(c->job, quantised));
   if (c->job->method != SPP_METHOD_QLORA) return spp_sat_mul(elements, element);
@@ -159,8 +159,7 @@ static void emit_full_shard(const struct spp_comm_context *c, const struct popul
  * (reuse_grad_buf_for_mxfp8_param_ag). */
 static int64_t updated_bytes(const struct spp_comm_context *c, const struct population *p, int64_t element) {
   const struct spp_job *job = c->job;
-  bool narrow = job->framework->fp8_params && job->dtype == SPP_DTYPE_FP8 &&
-                (job->fp4 || job->gpu->compute_capability < 100);
+  bool narrow = spp_job_keeps_fp8_only(job) && (job->fp4 || job->gpu->compute_capability < 100);
   if (!narrow) return spp_sat_mul(p->trainable, element);
   return spp_sat_add(spp_sat_mul(p->trainable - p->narrow, element), job->fp4 ? p->narrow / 2 : p->narrow);
 }

@@ -22,6 +22,12 @@ bool spp_job_casts_weights(const struct spp_job *job) {
          job->mode != SPP_MODE_INFER;
 }
 
+bool spp_job_keeps_fp8_only(const struct spp_job *job) {
+  const bool keeps = job->fp8_params == SPP_UNSET ? job->framework->fp8_params
+                                                  : job->fp8_params == 1 && spp_job_runs_te(job);
+  return keeps && job->dtype == SPP_DTYPE_FP8 && job->mode != SPP_MODE_INFER;
+}
+
 bool spp_job_has_adapters(const struct spp_job *job) {
   return job->method == SPP_METHOD_LORA || job->method == SPP_METHOD_QLORA;
 }
@@ -73,6 +79,7 @@ void spp_job_spec_clear(struct spp_job_spec *spec) {
                   &spec->packing,
                   &spec->overlap,
                   &spec->grads_bytes,
+                  &spec->fp8_params,
                   &spec->vision_trainable,
                   &spec->train_embeddings,
                   &spec->reference};
@@ -217,6 +224,7 @@ static void resolve_choices(const struct spp_job_spec *spec, const struct spp_fr
   job->own_reference = spec->reference == 1;
   job->overlap = spec->overlap;
   job->grads_bytes = spec->grads_bytes;
+  job->fp8_params = spec->fp8_params;
 }
 
 static void resolve_sizes(const struct spp_job_spec *spec, const struct spp_framework *f,

@@ -113,6 +113,7 @@ struct spp_job {
 
   int overlap;                     /* 0, 1 or SPP_UNSET: the framework's */
   int grads_bytes;                 /* 2, 4 or SPP_UNSET */
+  int fp8_params;                  /* 0, 1 or SPP_UNSET: the framework's */
   int64_t bucket_elements;         /* or SPP_UNSET */
   int64_t max_memory_bytes;        /* budget per GPU, at most what the card has; 0 = all of it */
   double usd_per_gpu_hour;         /* 0 = unknown */
@@ -146,7 +147,7 @@ struct spp_job_spec {
   int vision_trainable;
   int64_t grpo_completions;
   int reference;
-  int overlap, grads_bytes;
+  int overlap, grads_bytes, fp8_params;
   int64_t bucket_elements;
   int64_t max_memory_bytes;
   double usd_per_gpu_hour; /* negative = unset: the GPU's price if known */
@@ -156,7 +157,9 @@ void spp_job_spec_clear(struct spp_job_spec *spec);
 
 /* What the method and mode of a job bring with them. */
 bool spp_job_has_adapters(const struct spp_job *job); /* LoRA, QLoRA */
-double spp_job_fp4_share(const struct spp_job *job);  /* of the layers, those whose products are NVFP4 */
+/* FP8 training keeps GEMM weights in 8 bit only: asked for, else as the framework does. */
+bool spp_job_keeps_fp8_only(const struct spp_job *job);
+double spp_job_fp4_share(const struct spp_job *job); /* of the layers, those whose products are NVFP4 */
 /* Are its products TransformerEngine's? Megatron's layers are. */
 static inline bool spp_job_runs_te(const struct spp_job *job) {
   return job->framework->sharding == SPP_SHARDING_MEGATRON;

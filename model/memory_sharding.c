@@ -167,7 +167,7 @@ static void add_fsdp_gradients(const struct spp_memory_stage *s, const struct sp
 static int64_t gathered_unit(const struct spp_memory_stage *s, const struct spp_states *r) {
   const struct spp_job *job = s->view->job;
   int64_t bytes = spp_memory_gathered(&s->unit, r->gather_bytes), linear = s->unit.linear;
-  bool narrow = job->framework->fp8_params && job->dtype == SPP_DTYPE_FP8 && !spp_job_has_adapters(job);
+  bool narrow = spp_job_keeps_fp8_only(job) && !spp_job_has_adapters(job);
   if (!narrow) return bytes;
   return bytes - spp_sat_mul(linear, r->gather_bytes) + spp_job_narrow_bytes(job, linear);
 }

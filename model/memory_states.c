@@ -61,7 +61,7 @@ static bool scaled_weights(const struct spp_job *job) {
  * recipes set keep_fp8_transpose_cache False). */
 static int64_t low_share(const struct spp_memory_stage *s) {
   const struct spp_state_counts *c = &s->states;
-  bool cut = s->view->regime.shard_weights && s->view->job->framework->fp8_params;
+  bool cut = s->view->regime.shard_weights && spp_job_keeps_fp8_only(s->view->job);
   int64_t experts = spp_min64(c->linear, c->expert_elements);
   return spp_memory_share(s->view->g, cut, c->linear - experts, experts);
 }
@@ -108,7 +108,7 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
   int weight_bytes = job->method == SPP_METHOD_Q_GALORE ? 1 : r->weight_bytes;
   int64_t trained = spp_memory_trained(s, sharded);
   int64_t frozen_bytes = spp_memory_share(v->g, sharded, c->frozen_bytes, c->frozen_expert_bytes);
-  bool low_only = job->framework->fp8_params && scaled_weights(job);
+  bool low_only = spp_job_keeps_fp8_only(job) && scaled_weights(job);
   if (low_only && sharded)
     trained = spp_max64(0, trained - low_share(s));
   else if (low_only && trained >= c->linear)
@@ -294,7 +294,7 @@ static void add_step_casts(const struct spp_memory_stage *s, const struct spp_st
   const struct spp_memory_view *v = s->view;
   const struct spp_job *job = v->job;
   const struct spp_state_counts *c = &s->states;
-  bool low_only = job->framework->fp8_params && scaled_weights(job) && !r->shard_weights;
+  bool low_only = spp_job_keeps_fp8_only(job) && scaled_weights(job) && !r->shard_weights;
   if (!low_only || spp_job_has_adapters(job) || job->gpu->compute_capability >= 100) return;
   int64_t experts = spp_min64(c->linear, c->trainable_expert);
   spp_memory_add(sum, &step_cast, SPP_LIVE(SPP_MOMENT_STEP), SPP_DTYPE_BF16,

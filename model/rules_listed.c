@@ -129,6 +129,9 @@ RULE(offload_params_zero3) {
 RULE(offload_needs_sharding) {
   return spp_offload_optimizer(layout->offload) && layout->zero == 0;
 }
+RULE(fp8_params_sharded) {
+  return job->fp8_params == 1 && spp_job_keeps_fp8_only(job) && layout->zero == 0;
+}
 RULE(offload_activations_plain) {
   return spp_offload_activations(layout->offload) &&
          (layout->pp > 1 || layout->recompute != SPP_RECOMPUTE_NONE);
@@ -232,6 +235,8 @@ const struct spp_rule spp_rules_listed[] = {
     {"offload-sharding", offload_needs_sharding,
      "the optimizer moves to the host from ZeRO-1 on, not without sharding",
      SPP_AXIS_SHARDING | SPP_AXIS_OFFLOAD, SPP_VARY_NONE, NULL},
+    {"fp8-params-zero", fp8_params_sharded, "weights in FP8 alone need sharded states: ZeRO-1 or higher",
+     SPP_AXIS_SHARDING, SPP_VARY_NONE, NULL},
     {"offload-activations-plain", offload_activations_plain,
      "activation offload (cpu_offloading) excludes pipeline parallelism and any recompute",
      SPP_AXIS_OFFLOAD | SPP_AXIS_RECOMPUTE, SPP_VARY_NONE, NULL},

@@ -133,6 +133,10 @@
         MODELLED, "loss_chunk_tokens", "tokens of one chunk (ms-swift CELOSS_PARALLEL_SIZE)"),               \
       X(FRAMEWORK, "grads-dtype", 0, SPP_CHOICE(spp_grads_dtype_word), "TYPE", spec, grads_bytes, MODELLED,  \
         "grads_dtype", "number format of the gradients"),                                                    \
+      X(FRAMEWORK, "fp8-params", 0, SPP_FLAG(1), NULL, spec, fp8_params, MODELLED, "fp8_params",             \
+        "with --dtype fp8, weights of matrix products are kept in 8 bit only, beside fp32 masters"),         \
+      X(FRAMEWORK, "no-fp8-params", 0, SPP_FLAG(0), NULL, spec, fp8_params, MODELLED, NULL,                  \
+        "16-bit weights stay beside the 8-bit ones"),                                                        \
       X(FRAMEWORK, "overlap", 0, SPP_FLAG(1), NULL, spec, overlap, MODELLED, "overlap",                      \
         "communication overlaps computation where the framework can"),                                       \
       X(FRAMEWORK, "no-overlap", 0, SPP_FLAG(0), NULL, spec, overlap, MODELLED, NULL, "nothing overlaps"),   \

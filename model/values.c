@@ -13,6 +13,16 @@
 typedef const struct spp_job job_arg;
 typedef const struct spp_layout layout_arg;
 
+/* How many layers in front have no experts where all others do; 0: none, or dense ones between them. */
+static int64_t dense_first(const struct spp_arch *a) {
+  int64_t dense = 0;
+  while (dense < a->layers && !a->kinds[a->kind_of_layer[dense]].moe)
+    dense++;
+  for (int64_t i = dense; i < a->layers; i++)
+    if (!a->kinds[a->kind_of_layer[i]].moe) return 0;
+  return dense;
+}
+
 /* name, expression in `job` and `layout`; degrees come first. Of a rollout only the whole length is known:
  * prompt and response are halves of it, as in verl's defaults (verl 0.9.1
  * trainer/config/_generated_ppo_trainer.yaml: data.max_prompt_length and max_response_length 512 each). */
@@ -75,6 +85,10 @@ typedef const struct spp_layout layout_arg;
   X(vocab, job->arch->vocab)                                                                                 \
   X(tied, job->arch->tied)                                                                                   \
   X(expert_ffn, job->arch->expert_ffn)                                                                       \
+  X(shared_ffn, spp_sat_mul(job->arch->shared_experts, job->arch->shared_expert_ffn))                        \
+  X(shared_gate, job->arch->shared_expert_gate)                                                              \
+  X(dense_first, dense_first(job->arch))                                                                     \
+  X(sparse_last, spp_max64(job->arch->layers - dense_first(job->arch), 0))                                   \
   X(experts_per_token, job->arch->experts_per_token)                                                         \
   X(positions, spp_max64(job->arch->max_positions, value_seq_up(job, layout)))                               \
   X(micro_tokens, spp_sat_mul(layout->micro_batch, value_seq_up(job, layout)))                               \
@@ -101,6 +115,7 @@ typedef const struct spp_layout layout_arg;
   X(galore_rank, job->galore_rank)                                                                           \
   X(loss_chunk, job->loss_chunk_tokens)                                                                      \
   X(graphs, job->graphs)                                                                                     \
+  X(fp8_params, spp_job_keeps_fp8_only(job))                                                                 \
   X(grads_bytes, job->grads_bytes)                                                                           \
   X(completions, job->grpo_completions)                                                                      \
   X(prompts, spp_max64(job->global_batch / spp_max64(job->grpo_completions, 1), 1))                          \
@@ -323,7 +338,7 @@ static const struct value *find(const char *name, size_t length) {
 
 static size_t name_length(const char *text) {
   size_t n = 0;
-  while (islower((unsigned char)text[n]) || text[n] == '_')
+  while (islower((unsigned char)text[n]) || (n > 0 && isdigit((unsigned char)text[n])) || text[n] == '_')
     n++;
   return n;
 }

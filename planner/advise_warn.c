@@ -237,7 +237,8 @@ static void warn_padding(const struct spp_plan *plan, struct spp_advice_list *li
                  100 * waste, (long long)spp_max64(1, g->pad_tokens));
 }
 
-/* NVIDIA/TransformerEngine: 16-bit weights stay beside their 8-bit copies unless fp8_param_gather. */
+/* NVIDIA/TransformerEngine: 16-bit weights stay beside their 8-bit copies unless fp8_param_gather. Alone,
+ * two copies before Blackwell are as large as a 16-bit one. */
 static void warn_fp8(const struct spp_plan *plan, struct spp_advice_list *list) {
   struct spp_plan half = *plan;
   char more[32];
@@ -249,7 +250,10 @@ static void warn_fp8(const struct spp_plan *plan, struct spp_advice_list *list) 
       plan->prediction.memory.resident[SPP_PART_WEIGHTS] - half.prediction.memory.resident[SPP_PART_WEIGHTS];
   const char *name = plan->job.fp4 ? "FP4" : "FP8";
   if (bytes < 0) return;
-  if (bytes == 0)
+  if (bytes == 0 && spp_job_keeps_fp8_only(&plan->job))
+    spp_advice_add(list, "fp8-both-copies",
+                   "%s does not shrink the weights: the two 8-bit copies take what a 16-bit one does", name);
+  else if (bytes == 0)
     spp_advice_add(list, "fp8-both-copies", "%s does not shrink the weights: they are kept as under bf16",
                    name);
   else

@@ -1,5 +1,6 @@
 /* Commands and configurations of the frameworks -> settings and messages. */
 #include "interop/import.h"
+#include "interop/layer_pattern.h"
 #include "model/params.h"
 
 #include <string.h>
@@ -196,6 +197,16 @@ static const struct {
      "--seq-length 2048 --max-position-embeddings 2048 --tokenizer-type GPT2BPETokenizer --vocab-file v "
      "--merge-file m --ckpt-format torch_dist",
      "megatron-lm", "model=26-layers-of-1664 seq=2048"},
+    {"f.sh",
+     "docker run --gpus all nvcr.io/nvidia/pytorch bash -c 'torchrun --nproc_per_node 8 pretrain_gpt.py "
+     "--num-layers 4 --hidden-size 2048 --ffn-hidden-size 10944 --num-attention-heads 16 "
+     "--multi-latent-attention --kv-lora-rank 512 --v-head-dim 128 --qk-head-dim 128 --qk-pos-emb-head-dim "
+     "64 "
+     "--swiglu --num-experts 64 --moe-router-topk 6 --moe-ffn-hidden-size 1408 --moe-layer-freq "
+     "\"([0]+[1]*3)\" "
+     "--moe-shared-expert-intermediate-size 2816 --vocab-size 102400 --bf16 --fp8-format hybrid "
+     "--fp8-param-gather'",
+     "megatron-lm", "model=4-layers-of-2048 gpus=8 dtype=fp8 fp8-params=1"},
     {"f.sh", "A=(--tensor-model-parallel-size 2)\ntorchrun --nproc_per_node 2 pretrain_gpt.py ${A[@]} --fp16",
      "megatron-lm", "tp=2 megatron-sp=0 dtype=fp16 zero=0 recompute=none gpus=2"},
     {"f.sh",
@@ -377,7 +388,7 @@ static void sizes_make_a_model(void **state) {
   expect_i64(in->arch->experts, 8);
   expect_i64(in->arch->kv_heads, 8);
   in = import_text("torchrun pretrain_gpt.py --num-layers 20 --hidden-size 3072 --num-attention-heads 24 "
-                   "--multi-latent-attention --vocab-size 32000",
+                   "--squared-relu --vocab-size 32000",
                    "f.sh");
   expect_true(in->arch == NULL);
 }
@@ -554,6 +565,64 @@ static void depth_is_bounded(void **state) {
   }
 }
 
+/* A Megatron-LM command of DeepSeek-V2-Lite's sizes but for its depth builds the blocks of DeepSeek-V2-Lite:
+ * the difference is that of 23 layers with experts. Parameters of one (configs/models/deepseek-v2-lite.json):
+ * attention 2048*16*192 + 2048*(512+64) + 512 + 512*16*(128+128) + 16*128*2048, norms 2*2048, router 64*2048,
+ * experts 64*3*2048*1408, shared 3*2048*2816. */
+static void sizes_of_latent_attention_and_shared_experts_make_a_model(void **state) {
+  const int64_t attention = 2048 * 16 * 192 + 2048 * 576 + 512 + 512 * 16 * 256 + 16 * 128 * 2048,
+                layer = attention + 2 * 2048 + 64 * 2048 + INT64_C(64) * 3 * 2048 * 1408 + 3 * 2048 * 2816;
+  const struct spp_arch *whole = NULL;
+  struct spp_diag diag = {0};
+  (void)state;
+  const struct spp_imported *in = import_text(
+      "torchrun pretrain_gpt.py --num-layers 4 --hidden-size 2048 --ffn-hidden-size 10944 "
+      "--num-attention-heads 16 --multi-latent-attention --kv-lora-rank 512 --v-head-dim 128 --swiglu "
+      "--disable-bias-linear --untie-embeddings-and-output-weights --num-experts 64 --moe-router-topk 6 "
+      "--moe-ffn-hidden-size 1408 --moe-layer-freq '([0]+[1]*3)' --moe-shared-expert-intermediate-size 2816 "
+      "--vocab-size 102400",
+      "f.sh");
+  expect_status(spp_arch_load(CONFIG_DIR, "deepseek-v2-lite", &arena, &whole, &diag), SPP_OK, &diag);
+  expect_i64(in->arch->kinds[in->arch->kind_of_layer[0]].moe, 0);
+  expect_i64(in->arch->kinds[in->arch->kind_of_layer[1]].moe, 1);
+  struct spp_params all, some;
+  spp_params_count(whole, &all);
+  spp_params_count(in->arch, &some);
+  expect_i64(all.total - some.total, 23 * layer);
+}
+
+static void the_pattern_of_layers_with_experts_is_read(void **state) {
+  static const struct {
+    const char *text, *layers; /* NULL: no pattern of 6 layers */
+  } rows[] = {{"1", "111111"},
+              {"2", "101010"},
+              {"([0]*2+[1]*4)", "001111"},
+              {"[0,1]*3", "010101"},
+              {"([1]*2+[0])*2", "110110"},
+              {"[0]+[1]*5", "011111"},
+              {"[1]*5", NULL},
+              {"[1]*7", NULL},
+              {"([1]*6", NULL},
+              {"[1]*6)", NULL},
+              {"[1]*99999999999", NULL},
+              {"[2]*6", NULL},
+              {"0", NULL},
+              {"", NULL},
+              {"[", NULL},
+              {"((((((((([1]*6)))))))))", NULL}};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    bool with[6] = {false};
+    char text[7] = "";
+    expect_note("%s", rows[i].text);
+    bool read = spp_layer_pattern(rows[i].text, 6, with);
+    expect_i64(read, rows[i].layers != NULL);
+    for (int k = 0; k < 6; k++)
+      text[k] = with[k] ? '1' : '0';
+    if (read) expect_str(text, rows[i].layers);
+  }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -562,6 +631,8 @@ int main(void) {
       TEST(flags_of_every_format_mean_what_its_source_says),
       TEST(an_unknown_flag_names_its_nearest),
       TEST(sizes_make_a_model),
+      TEST(sizes_of_latent_attention_and_shared_experts_make_a_model),
+      TEST(the_pattern_of_layers_with_experts_is_read),
       TEST(what_cannot_be_told_is_said),
       TEST(a_deepspeed_file_that_disagrees_with_the_command_is_said_to_stop_it),
       TEST(addresses_of_the_launcher_are_passed_over),

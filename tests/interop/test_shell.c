@@ -1,5 +1,6 @@
 /* The shell that launch scripts are written in: words, variables, arrays, and what is no script at all. */
 #include "interop/shell.h"
+#include "interop/unwrap.h"
 
 #include <string.h>
 
@@ -10,7 +11,7 @@ static struct spp_script script;
 
 static enum spp_status read_length(const char *text, size_t length, struct spp_diag *diag) {
   expect_note("%.60s", text);
-  return spp_shell_read(text, length, "f.sh", &arena, &script, diag);
+  return spp_shell_read(text, length, "f.sh", NULL, &arena, &script, diag);
 }
 
 /* The words of command number `at`, joined by '|'. */
@@ -140,10 +141,52 @@ static int teardown(void **state) {
   return 0;
 }
 
+/* Each row names the command that is in the end run, with the variables set for it. */
+static void a_command_that_starts_another_gives_way_to_it(void **state) {
+  static const struct {
+    const char *text, *words;
+    int at;
+  } rows[] = {
+      {"bash -c 'a b'", "a|b", 0},
+      {"srun -N 2 bash -lc 'export X=1; a $X'", "srun|-N|2|a|1", 0},
+      {"X=1 bash -c 'Y=2 a $X'", "X=1|Y=2|a|1", 0},
+      {"export X=3\nbash -c 'a $X && b'", "b", 1},
+      {"CMD=\"torchrun a.py\"\neval \"$CMD --x 1\"", "torchrun|a.py|--x|1", 0},
+      {"sh -c \"bash -c 'a b'\"", "a|b", 0},
+      {"bash -c \"a 'b\"", "bash|-c|a 'b", 0}, /* no script: it stays */
+      {"bash run.sh", "bash|run.sh", 0},
+      {"docker run --gpus all -e N=8 --shm-size 8g img swift sft", "N=8|swift|sft", 0},
+      {"A=1 docker run img bash -c 'torchrun a.py'", "A=1|torchrun|a.py", 0},
+      {"srun -N 2 singularity exec i.sif python a.py", "srun|-N|2|python|a.py", 0},
+      {"nsys profile -o x torchrun a.py", "torchrun|a.py", 0},
+      {"env A=1 timeout 3600 torchrun a.py", "A=1|torchrun|a.py", 0},
+      {"ssh h 'cd x && python a.py'", "ssh|h|cd x && python a.py", 0},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct spp_diag diag = {0};
+    expect_status(read_length(rows[i].text, strlen(rows[i].text), &diag), SPP_OK, &diag);
+    expect_status(spp_shell_unwrap(&script, "f.sh", &arena, &diag), SPP_OK, &diag);
+    expect_str(words_of(rows[i].at), rows[i].words);
+  }
+}
+
+/* A text that holds itself 1000 times over is read as far as the limit goes, not for ever. */
+static void texts_within_texts_come_to_an_end(void **state) {
+  static const char text[] = "X='eval $X; eval $X'\nexport X\neval $X\n";
+  struct spp_diag diag = {0};
+  (void)state;
+  expect_status(read_length(text, strlen(text), &diag), SPP_OK, &diag);
+  expect_status(spp_shell_unwrap(&script, "f.sh", &arena, &diag), SPP_OK, &diag);
+  expect_i64(script.count <= SPP_MAX_COMMANDS, 1);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
       TEST(words_are_cut_as_a_shell_cuts_them),
+      TEST(a_command_that_starts_another_gives_way_to_it),
+      TEST(texts_within_texts_come_to_an_end),
       TEST(a_here_document_holds_no_command),
       TEST(lines_are_counted_from_one),
       TEST(a_comment_inside_a_continued_command_ends_it),

@@ -112,7 +112,7 @@ JOBS_UNUSED static void jobs_train(struct jobs_fixture *f, const struct spp_arch
   j->lora_rank = 8;
   j->lora_targets = SPP_LORA_ALL_LINEAR;
   j->galore_rank = 128;
-  j->overlap = j->grads_bytes = SPP_UNSET;
+  j->overlap = j->grads_bytes = j->fp8_params = SPP_UNSET;
   j->bucket_elements = SPP_UNSET;
   f->layout = spp_layout_plain();
   f->layout.grad_accum = 2;

@@ -34,6 +34,7 @@ static void fixture_init(struct fixture *f, int64_t tokens, int64_t q_width, int
                             .dtype = SPP_DTYPE_BF16,
                             .overlap = SPP_UNSET,
                             .grads_bytes = SPP_UNSET,
+                            .fp8_params = SPP_UNSET,
                             .ring_impl = SPP_RING_ZHUZILIN};
   f->layout = spp_layout_plain();
   f->g = (struct spp_geometry){.tp = 1,

@@ -151,6 +151,8 @@ static void neutral(struct world *w, const struct spp_framework *framework) {
     l->zero = 2, l->offload = SPP_OFFLOAD_OPTIMIZER_PARAMS; l->zero = 3)                                     \
   X("offload-sharding", l->offload = SPP_OFFLOAD_OPTIMIZER; l->zero = 0, l->offload = SPP_OFFLOAD_OPTIMIZER; \
     l->zero = 1)                                                                                             \
+  X("fp8-params-zero", j->fp8_params = 1; j->dtype = SPP_DTYPE_FP8; l->zero = 0, j->fp8_params = 1;          \
+    j->dtype = SPP_DTYPE_FP8; l->zero = 1)                                                                   \
   X("offload-activations-plain", l->offload = SPP_OFFLOAD_ACTIVATIONS;                                       \
     l->recompute = SPP_RECOMPUTE_FULL, l->offload = SPP_OFFLOAD_ACTIVATIONS;                                 \
     l->recompute = SPP_RECOMPUTE_NONE)                                                                       \
