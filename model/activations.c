@@ -18,6 +18,10 @@ enum spp_dtype spp_activation_dtype(const struct spp_job *job) {
   }
 }
 
+enum spp_dtype spp_stream_dtype(const struct spp_job *job) {
+  return spp_job_casts_weights(job) ? SPP_DTYPE_FP32 : spp_activation_dtype(job);
+}
+
 void spp_kept_append(const struct spp_layer_view *v, const struct spp_tensor *tensor, enum spp_block block,
                      unsigned modules, enum spp_dtype dtype, int64_t rows, int64_t cols) {
   struct spp_kept_list *list = v->list;

@@ -65,6 +65,9 @@ int64_t spp_kept_without(const struct spp_kept_list *list, unsigned modules);
 
 /* Element of an activation and of the inputs that GEMMs keep. */
 enum spp_dtype spp_activation_dtype(const struct spp_job *job);
+/* Type of the residual stream and of what norms make of it: fp32 where the embedding is
+ * (spp_job_casts_weights), whatever autocast makes of products. */
+enum spp_dtype spp_stream_dtype(const struct spp_job *job);
 /* The same of what autocast casts: attention's operands and the logits, where hidden states are fp32. */
 enum spp_dtype spp_autocast_dtype(const struct spp_job *job);
 

@@ -45,8 +45,8 @@ bool spp_norm_keeps_input(const struct spp_job *job) {
 
 /* The first norm's input, where one kernel keeps that; attention's, where no norm stands before it. */
 bool spp_kept_is_layer_input(const struct spp_job *job, const struct spp_kept *k) {
-  return k->block == SPP_BLOCK_INPUT && k->dtype == spp_activation_dtype(job) &&
-         k->cols == job->arch->hidden && (spp_norm_keeps_input(job) || job->arch->norms_behind);
+  return k->block == SPP_BLOCK_INPUT && k->dtype == spp_stream_dtype(job) && k->cols == job->arch->hidden &&
+         (spp_norm_keeps_input(job) || job->arch->norms_behind);
 }
 
 /* Eager RMSNorm (transformers modeling_llama.py): fp32 copy of the input (pow and mul), rsqrt, and the
@@ -56,9 +56,10 @@ void spp_kept_norm(const struct spp_layer_view *v, const struct spp_norm_tensors
                    unsigned modules, int64_t rows, int64_t width, int64_t vectors) {
   const struct spp_arch *arch = v->job->arch;
   bool whole = one_kernel(v->job);
-  enum spp_dtype scaled = scales_in_fp32(arch) ? SPP_DTYPE_FP32 : v->act;
+  enum spp_dtype stream = spp_job_casts_weights(v->job) ? SPP_DTYPE_FP32 : v->act;
+  enum spp_dtype scaled = scales_in_fp32(arch) ? SPP_DTYPE_FP32 : stream;
   enum spp_block of_input = block == SPP_BLOCK_NORM1 ? SPP_BLOCK_INPUT : block;
-  spp_kept_append(v, names->input, of_input, modules, spp_norm_keeps_input(v->job) ? v->act : SPP_DTYPE_FP32,
+  spp_kept_append(v, names->input, of_input, modules, spp_norm_keeps_input(v->job) ? stream : SPP_DTYPE_FP32,
                   rows, width);
   if (!whole && !rms(arch)) spp_kept_append(v, names->scaled, block, modules, SPP_DTYPE_FP32, rows, width);
   if (!whole && !spp_job_has_adapters(v->job))
@@ -92,7 +93,10 @@ static void read_by(const struct spp_layer_view *v, const struct spp_tensor *nam
   int readers = targets & SPP_LORA_GATE ? 2 : 0; /* products that read it */
   if (targets & SPP_LORA_Q) readers += v->job->framework->fuses_qkv ? 1 : 3;
   if (spp_job_runs_te(v->job)) readers = te_codes(v);
-  spp_kept_append_input(v, name, block, modules, output_rows(v), v->job->arch->hidden, readers);
+  /* autocast casts an fp32 input for each product that reads it: its cache holds leaves only */
+  bool each = spp_job_casts_weights(v->job) && !spp_job_has_adapters(v->job) && readers > 1;
+  for (int i = 0; i < (each ? readers : 1); i++)
+    spp_kept_append_input(v, name, block, modules, output_rows(v), v->job->arch->hidden, readers);
 }
 
 /* Does each part of backward free what it has read at once (exec/layer_backward.c)? */

@@ -261,6 +261,7 @@ struct spp_framework {
   bool fused_experts;         /* experts are one tensor a projection, unpacked whole and adapted as one (transformers 5) */
   bool loads_fp32;            /* weights stay in fp32 and autocast casts them in every pass (transformers' Trainer over
                                * from_pretrained's default type) */
+  bool zeroes_gradients;      /* zero_grad(set_to_none=False): gradients stay from step to step */
   bool kbit_fp32;             /* what is not packed is cast to fp32 before training, and hidden states with it (peft
                                * prepare_model_for_kbit_training) */
   bool quantised_keeps_input; /* a quantised product saves its input though the weight is frozen */
@@ -307,6 +308,7 @@ struct spp_framework {
   int64_t profiled_sequences_large; /* on a card of 70 GiB and more; 0 = profiled_sequences */
   enum spp_cache_growth cache_growth; /* serving: what a generated token does to the KV cache */
   bool prompt_logits;                 /* logits of the whole prompt are made, not of its last token alone */
+  bool prompt_logits_16bit;           /* and left in the type of the weights */
   int64_t kv_scale_bytes;    /* beside each head's 8-bit keys or values of a token; they are unpacked for
                                 attention */
   bool budget_is_torch_only; /* its budget leaves out what is not in torch's allocator: context, NCCL */

@@ -144,6 +144,8 @@ static const struct field fields[] = {
     OPTIONAL_BOOL(quantises_half),
     OPTIONAL_BOOL(fused_experts),
     OPTIONAL_BOOL(loads_fp32),
+    OPTIONAL_BOOL(zeroes_gradients),
+    OPTIONAL_BOOL(prompt_logits_16bit),
     OPTIONAL_BOOL(kbit_fp32),
     OPTIONAL_BOOL(quantised_keeps_input),
     KEY(STATES, states, 0, false),

@@ -32,12 +32,13 @@ void spp_memory_view_layers(struct spp_memory_view *v, struct spp_memory_lists *
 }
 
 /* Megatron and ZeRO-3 own a gradient buffer for the whole run; elsewhere gradients are freed after the step,
- * and are there in the loss only when earlier micro-batches made them. */
+ * and are there in the loss only when earlier micro-batches made them, or when the loop zeroes them. */
 static bool gradients_persist(const struct spp_job *job, const struct spp_layout *layout,
                               const struct spp_geometry *g) {
   enum spp_sharding sharding = job->framework->sharding;
   bool own = sharding == SPP_SHARDING_DEEPSPEED && layout->zero == 3 && !job->framework->grads_reuse_weights;
-  return sharding == SPP_SHARDING_MEGATRON || sharding == SPP_SHARDING_UNITS || own || g->m > 1 || g->pp > 1;
+  return job->framework->zeroes_gradients || sharding == SPP_SHARDING_MEGATRON ||
+         sharding == SPP_SHARDING_UNITS || own || g->m > 1 || g->pp > 1;
 }
 
 void spp_memory_view_begin(const struct spp_job *job, const struct spp_layout *layout,

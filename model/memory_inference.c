@@ -165,6 +165,7 @@ static void add_sampler(const struct spp_memory_view *v, int64_t sequences, stru
 
 /* Models whose code does not cast logits to fp32 are those whose loss an engine takes in 16 bit. */
 static bool casts_logits(const struct spp_job *job) {
+  if (job->framework->prompt_logits_16bit) return false;
   for (int i = 0; i < SPP_MAX_REFUSED_TYPES && job->framework->engine_loss_types[i][0]; i++)
     if (strcmp(job->framework->engine_loss_types[i], job->arch->model_type) == 0) return false;
   return true;

@@ -217,7 +217,8 @@ static void add_checkpoints(const struct spp_memory_stage *s, const int64_t inpu
   unsigned gone = away && v->job->framework->offloads_all_inputs ? (unsigned)LOSS : 0u;
   for (int i = 0; i < w.count; i++)
     if (w.live[i] & ~gone)
-      spp_memory_add(sum, &layer_input, w.live[i] & ~gone, v->act, v->g->stream_tokens, v->job->arch->hidden,
+      spp_memory_add(sum, &layer_input, w.live[i] & ~gone, spp_stream_dtype(v->job), v->g->stream_tokens,
+                     v->job->arch->hidden,
                      away ? spp_min64(w.copies[i], offloaded_in_flight(v)) : w.copies[i]);
 }
 

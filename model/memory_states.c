@@ -8,6 +8,7 @@ ROW(scales, "scales of quantised weights", SPP_PART_WEIGHTS,
 ROW(weights_low, "8-bit weight copies", SPP_PART_WEIGHTS, "FP8 training keeps 16-bit weights beside them");
 ROW(weights_codes, "4-bit weights", SPP_PART_WEIGHTS, "row by row and column by column, with their scales");
 ROW(weights_cast, "16-bit weight copies", SPP_PART_WEIGHTS, "autocast cache, until the forward region ends");
+ROW(head_cast, "16-bit copy of the head", SPP_PART_WEIGHTS, "autocast: gradient of the head's input");
 ROW(reference, "reference model", SPP_PART_WEIGHTS,
     "DPO / GRPO compare with it; adapters switch off instead");
 ROW(load_packed, "packed model at load", SPP_PART_WEIGHTS, "on every rank until the last of it is sharded");
@@ -99,6 +100,21 @@ int64_t spp_memory_trained(const struct spp_memory_stage *s, bool sharded) {
   return copy ? spp_sat_add(elements, unit_share(v->g, &v->embedding, 1)) : elements;
 }
 
+/* 16-bit copies that autocast makes of fp32 weights: its cache goes when the forward's region ends, what the
+ * graph has saved of them for the gradients of inputs stays; a recomputed layer has saved nothing. */
+static void add_casts(const struct spp_memory_stage *s, const struct spp_states *r,
+                      struct spp_memory_sum *sum) {
+  const struct spp_memory_view *v = s->view;
+  const struct spp_state_counts *c = &s->states;
+  bool casts = spp_job_casts_weights(v->job), again = casts && v->layout->recompute == SPP_RECOMPUTE_FULL;
+  bool cached = v->job->framework->sharding == SPP_SHARDING_NONE || casts;
+  unsigned live = SPP_LIVE(SPP_MOMENT_FORWARD) | (again ? 0u : SPP_LIVE_LOSS);
+  if (v->trains && r->weight_bytes == 4 && v->act != SPP_DTYPE_FP32 && cached && c->trainable >= c->linear)
+    spp_memory_add(sum, &weights_cast, live, v->act, c->linear, 1, 1);
+  if (v->trains && casts && s->stage->last)
+    spp_memory_add(sum, &head_cast, SPP_LIVE_LOSS, v->act, spp_memory_head(v)->elements, 1, 1);
+}
+
 static void add_weights(const struct spp_memory_stage *s, const struct spp_states *r,
                         struct spp_memory_sum *sum) {
   const struct spp_memory_view *v = s->view;
@@ -123,9 +139,7 @@ static void add_weights(const struct spp_memory_stage *s, const struct spp_state
   if (!(cut && away))
     spp_memory_add_bytes(sum, &scales, SPP_LIVE_ALWAYS, spp_memory_share(v->g, cut, c->scale_bytes, 0));
   add_low_weights(s, sum);
-  bool cached = job->framework->sharding == SPP_SHARDING_NONE || spp_job_casts_weights(job);
-  if (v->trains && r->weight_bytes == 4 && v->act != SPP_DTYPE_FP32 && cached && c->trainable >= c->linear)
-    spp_memory_add(sum, &weights_cast, SPP_LIVE(SPP_MOMENT_FORWARD) | SPP_LIVE_LOSS, v->act, c->linear, 1, 1);
+  add_casts(s, r, sum);
 }
 
 /* A full fine-tune needs a second copy of the weights to compare with. */
@@ -264,7 +278,7 @@ static void add_lists(const struct spp_memory_view *v, struct spp_memory_sum *su
                       int64_t elements) {
   const unsigned step = SPP_LIVE(SPP_MOMENT_STEP);
   int lists = v->job->framework->optimizer_lists > 1 ? v->job->framework->optimizer_lists : 1;
-  int width = r->moment_bytes / 2;
+  int width = v->job->optimizer == SPP_OPTIMIZER_ADAMW_BF16 ? 2 : r->moment_bytes / 2;
   bool joined = joins_gradients(r);
   if (joined) {
     sum->step_made_bytes = spp_sat_add(sum->step_made_bytes, spp_sat_mul(elements, lists * width));
@@ -317,7 +331,8 @@ static void add_step(const struct spp_memory_stage *s, const struct spp_states *
   if (joins_gradients(r)) sum->norm_bytes = norm_bytes(v, r, local);
   bool engine = job->framework->sharding == SPP_SHARDING_DEEPSPEED && v->layout->zero > 0;
   bool galore = job->method == SPP_METHOD_GALORE || job->method == SPP_METHOD_Q_GALORE;
-  if (job->optimizer == SPP_OPTIMIZER_ADAMW && job->framework->optimizer_foreach && !engine && !galore)
+  bool adamw = job->optimizer == SPP_OPTIMIZER_ADAMW || job->optimizer == SPP_OPTIMIZER_ADAMW_BF16;
+  if (adamw && job->framework->optimizer_foreach && !job->framework->optimizer_fused && !engine && !galore)
     add_lists(v, sum, r, local);
   if (job->optimizer == SPP_OPTIMIZER_MUON)
     spp_memory_add(sum, &step_muon, step, SPP_DTYPE_BF16, c->largest_rows, c->largest_cols, 3);

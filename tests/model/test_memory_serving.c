@@ -109,6 +109,10 @@ static void logits_of_a_whole_prompt_are_made_where_the_code_makes_them(void **s
   f.framework.prompt_logits = true;
   jobs_predict(&f);
   expect_i64(f.memory.logits_bytes, INT64_C(8) * 152064 + INT64_C(6) * 4096 * 152064);
+  f.framework.prompt_logits_16bit = true; /* since 4.45 the loss casts, which a forward has not */
+  jobs_predict(&f);
+  expect_i64(f.memory.logits_bytes, INT64_C(8) * 152064 + INT64_C(2) * 4096 * 152064);
+  f.framework.prompt_logits_16bit = false;
   snprintf(f.framework.engine_loss_types[0], sizeof f.framework.engine_loss_types[0], "%s",
            f.job.arch->model_type);
   jobs_predict(&f);

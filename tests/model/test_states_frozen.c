@@ -210,12 +210,66 @@ static void autocast_keeps_a_copy_of_each_frozen_fp32_matrix(void **state) {
   expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP), 4 * INT64_C(8030261248));
   expect_i64(jobs_ledger(&f, "16-bit copies of frozen weights", SPP_MOMENT_LOSS), 2 * 32 * matrices);
   expect_i64(jobs_ledger(&f, "16-bit copies of frozen weights", SPP_MOMENT_STEP), 0);
+  expect_i64(jobs_ledger(&f, "16-bit copy of the head", SPP_MOMENT_LOSS), INT64_C(2) * 128256 * 4096);
   f.layout.recompute = SPP_RECOMPUTE_FULL; /* the running layer's alone */
   jobs_predict(&f);
   expect_i64(jobs_ledger(&f, "16-bit copies of frozen weights", SPP_MOMENT_BACKWARD_ATTENTION), 2 * matrices);
+  expect_i64(jobs_ledger(&f, "layer input", SPP_MOMENT_LOSS), INT64_C(32) * 512 * 4096 * 4); /* fp32 stream */
   f.framework.loads_fp32 = false;
   jobs_predict(&f);
   expect_i64(jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP), 2 * INT64_C(8030261248));
+  jobs_close(&f);
+}
+
+/* The stream is fp32: norms keep 4 bytes, and the cast of what they give is made anew for q, k and v, and for
+ * gate and up (autocast caches leaves alone), each kept for the gradient of its weight. The last norm's
+ * output is read once. Recomputed layers have saved no casts of their weights when the loss works. */
+static void autocast_casts_what_a_norm_gives_for_each_product(void **state) {
+  (void)state;
+  const int64_t row = INT64_C(512) * 4096;
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "llama3.1-8b"), 512);
+  f.framework.loads_fp32 = true;
+  f.layout.zero = 0;
+  for (int i = 0; i < 4; i++)
+    f.framework.states[i].weight_bytes = 4;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "input norm: output", SPP_MOMENT_LOSS), 32 * 3 * 2 * row);
+  expect_i64(jobs_ledger(&f, "post-attention norm: output", SPP_MOMENT_LOSS), 32 * 2 * 2 * row);
+  expect_i64(jobs_ledger(&f, "16-bit weight copies", SPP_MOMENT_LOSS), 2 * 32 * INT64_C(218103808));
+  f.layout.recompute = SPP_RECOMPUTE_FULL;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "16-bit weight copies", SPP_MOMENT_LOSS), 0);
+  expect_i64(jobs_ledger(&f, "16-bit copy of the head", SPP_MOMENT_LOSS), INT64_C(2) * 128256 * 4096);
+  jobs_close(&f);
+}
+
+/* zero_grad(set_to_none=False) leaves the last step's gradients where they are; set to None they come with
+ * the backward. Moments of 16 bit have a foreach list of square roots too, as wide as one. */
+static void a_loop_that_zeroes_keeps_gradients_in_the_loss(void **state) {
+  (void)state;
+  const int64_t weights = INT64_C(8030261248);
+  struct jobs_fixture f;
+  jobs_open(&f);
+  jobs_train(&f, jobs_load(&f, "llama3.1-8b"), 512);
+  f.framework.sharding = SPP_SHARDING_NONE;
+  f.layout.zero = 0;
+  f.layout.grad_accum = 1;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_GRADIENTS, SPP_MOMENT_LOSS), 0);
+  f.framework.zeroes_gradients = true;
+  jobs_predict(&f);
+  expect_i64(jobs_part(&f, SPP_PART_GRADIENTS, SPP_MOMENT_LOSS),
+             jobs_part(&f, SPP_PART_GRADIENTS, SPP_MOMENT_STEP));
+  f.job.optimizer = SPP_OPTIMIZER_ADAMW_BF16;
+  f.framework.optimizer_foreach = true;
+  f.framework.optimizer_fused = false;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "square roots of the second moments", SPP_MOMENT_STEP), 2 * weights);
+  f.framework.optimizer_fused = true;
+  jobs_predict(&f);
+  expect_i64(jobs_ledger(&f, "square roots of the second moments", SPP_MOMENT_STEP), 0);
   jobs_close(&f);
 }
 
@@ -338,6 +392,8 @@ int main(void) {
       cmocka_unit_test(a_head_may_be_quantised_and_unpacked_twice),
       cmocka_unit_test(what_is_not_packed_is_fp32_where_it_is_prepared_so),
       cmocka_unit_test(autocast_keeps_a_copy_of_each_frozen_fp32_matrix),
+      cmocka_unit_test(autocast_casts_what_a_norm_gives_for_each_product),
+      cmocka_unit_test(a_loop_that_zeroes_keeps_gradients_in_the_loss),
       cmocka_unit_test(scales_of_quantised_weights_are_whole_on_every_rank),
       cmocka_unit_test(scales_that_are_part_of_a_parameter_are_sharded),
       cmocka_unit_test(experts_of_one_tensor_are_unpacked_whole),
