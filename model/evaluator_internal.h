@@ -9,7 +9,7 @@
 enum {
   SPP_KEPT_RUNS = 24,      /* runs of equal stages; a pipeline with more is predicted whole */
   SPP_KEPT_EXCHANGES = 16, /* of sharded states; with more, too */
-  SPP_KEPT_HELD = 4        /* gradients persist or not; the peak is early or late */
+  SPP_KEPT_HELD = 8        /* gradients persist, the peak is late, casts are made again: or not */
 };
 
 /* Parts are stamped with the number of the last change of what they depend on (a turn); 0 = never made. */

@@ -23,7 +23,8 @@ static void fill_held(const struct spp_memory_view *v, bool late, struct spp_kep
 /* Totals by run of what sharding and offload decide. */
 static const struct spp_memory_totals *held_of(const struct spp_evaluator *e, struct spp_memory_view *v,
                                                bool late, struct spp_kept_pipe *pipe) {
-  int which = (v->grads_persist ? 1 : 0) + (late ? 2 : 0);
+  bool again = spp_job_casts_weights(v->job) && v->layout->recompute == SPP_RECOMPUTE_FULL;
+  int which = (v->grads_persist ? 1 : 0) + (late ? 2 : 0) + (again ? 4 : 0);
   if (pipe->held[which] == e->offload_turn) return pipe->held_totals[which];
   spp_memory_view_states(v);
   fill_held(v, late, pipe, pipe->held_totals[which]);

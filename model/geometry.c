@@ -102,7 +102,8 @@ static void resolve_heads(const struct spp_job *job, const struct spp_layout *la
   int64_t spread =
       job->framework->repeats_kv ? g->heads_local : g->su; /* heads that K and V are copied for */
   g->kv_repeat = spp_max64(spread / g->kv_heads_local, 1);
-  int64_t at_once = layout->sp_kind == SPP_SP_ALLGATHER ? job->framework->allgather_heads : 0;
+  bool gathers = layout->sp_kind == SPP_SP_ALLGATHER && layout->ring > 1;
+  int64_t at_once = gathers ? job->framework->allgather_heads : 0;
   g->head_groups = at_once > 0 ? spp_ceil_div(g->kv_heads_local, at_once) : 1;
   g->q_width = local_width(spp_arch_q_width(a), a->heads, g->heads_local);
   g->k_width = local_width(spp_arch_k_width(a), kv, g->kv_heads_local);
