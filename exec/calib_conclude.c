@@ -298,7 +298,7 @@ static void describe(struct spp_profile *p) {
   p->cluster.spine_oversubscription = 1;
   snprintf(p->calib.name, sizeof p->calib.name, "measured");
   p->calib.measured = true;
-  p->calib.clock_share = p->calib.sustained = p->calib.fp8_ratio = 1;
+  p->calib.clock_share = p->calib.sustained = 1;
   p->calib.grouped_gemm_ratio = p->calib.grouped_wgrad_ratio = p->calib.grouped_dgrad_ratio = 1;
   p->calib.pcie_share = p->calib.host_memory_share = 1;
 }

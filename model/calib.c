@@ -174,6 +174,7 @@ static double at_most(double x, double limit) {
  * comes near that limit. */
 static void slow_tensor_cores(struct spp_calib *calib, double rate, double limit) {
   calib->gemm.efficiency = at_most(calib->gemm.efficiency * calib->sustained / rate, limit);
+  calib->gemm_fp8.efficiency = at_most(calib->gemm_fp8.efficiency * calib->sustained / rate, limit);
   calib->sustained = 1;
   for (int i = 0; i < SPP_ATTN_IMPL_COUNT; i++)
     for (int width = 0; width < 2; width++) {
@@ -191,6 +192,28 @@ static void read_memory(struct spp_json memory, struct spp_calib *calib, enum sp
     calib->memory_share[special_kinds[i].kind] =
         number_or(memory, memory_keys[special_kinds[i].kind], 0.01, 1.2,
                   calib->memory_share[special_kinds[i].general], status, diag);
+}
+
+/* Attention of a card that borrows its forms, at `attention_rate` of the lender's shares. */
+static void rescale_attention(struct spp_json own, struct spp_calib *calib, enum spp_status *status,
+                              struct spp_diag *diag) {
+  double rate = number_or(own, "attention_rate", 0.1, 3, 1, status, diag);
+  for (int i = 0; i < SPP_ATTN_IMPL_COUNT; i++)
+    for (int width = 0; width < 2; width++) {
+      calib->attention[i][width].forward.efficiency *= rate;
+      calib->attention[i][width].backward.efficiency *= rate;
+    }
+}
+
+/* 8-bit products: a fit of their own, or `fp8` of the share that 16-bit ones reach. */
+static void read_fp8(const struct device_files *files, struct spp_json ratios, struct spp_calib *calib,
+                     enum spp_status *status, struct spp_diag *diag) {
+  struct spp_json share = spp_json_get(ratios, "fp8");
+  calib->gemm_fp8 = calib->gemm;
+  if (share.node)
+    calib->gemm_fp8.efficiency *= number(ratios, "fp8", 0.1, 1.2, 1, status, diag);
+  else
+    read_gemm(section(files, "gemm_fp8"), &calib->gemm_fp8, status, diag);
 }
 
 static void read_device(const struct device_files *files, struct spp_json fabric, const struct spp_gpu *gpu,
@@ -214,9 +237,11 @@ static void read_device(const struct device_files *files, struct spp_json fabric
   calib->grouped_gemm_ratio = number(ratios, "grouped", 0.05, 1.2, 1, status, diag);
   calib->grouped_wgrad_ratio = number_or(ratios, "grouped_wgrad", 0.5, 5, 1, status, diag);
   calib->grouped_dgrad_ratio = number_or(ratios, "grouped_dgrad", 0.5, 5, 1, status, diag);
-  calib->fp8_ratio = number(ratios, "fp8", 0.1, 1.2, 1, status, diag);
+  read_fp8(files, ratios, calib, status, diag);
+  calib->fp4_ratio = number_or(ratios, "fp4", 0.1, 1.2, 1, status, diag);
   for (int i = 0; i < SPP_ATTN_IMPL_COUNT; i++)
     read_attention(attention, i, calib->attention[i], status, diag);
+  rescale_attention(files->own, calib, status, diag);
   struct spp_json tensor = spp_json_get(files->own, "tensor_cores");
   if (spp_json_kind(tensor) == SPP_JSON_OBJECT) {
     double rate = number(tensor, "rate", 0.1, 1, 1, status, diag),

@@ -32,7 +32,8 @@ enum spp_memory_kernel {
   SPP_MEMORY_EAGER,      /* one elementwise kernel after another */
   SPP_MEMORY_PERMUTE,    /* MoE token permutation */
   SPP_MEMORY_ROW_LOSS,   /* fused cross entropy: one Triton program a row of logits (TE, Liger) */
-  /* told apart on processors, where arithmetic sets the pace; a file that lacks one gives the kind it is of */
+  /* told apart on processors, where arithmetic sets the pace; a file that lacks one gives the kind it is of
+   */
   SPP_MEMORY_OPTIMIZER, /* stream: the optimizer's step */
   SPP_MEMORY_ROPE,      /* activation: rotary embedding */
   SPP_MEMORY_MERGE,     /* eager: results of ring steps put together */
@@ -54,14 +55,15 @@ struct spp_calib {
   bool measured; /* false: the shares of a sibling GPU on this GPU's datasheet */
   double sigma;  /* 1-sigma relative error of the rates that all kernels of a run share */
   struct spp_spread spread;
-  struct spp_gemm_fit gemm;
+  struct spp_gemm_fit gemm;     /* 16 bit, shares of that peak */
+  struct spp_gemm_fit gemm_fp8; /* of the 8-bit peak */
+  double fp4_ratio;             /* share of the 4-bit peak reached over the share of the 8-bit one */
   double clock_share; /* clock this card sustains over that of the card measured: cube root of their power
                          limits */
   double sustained; /* rate under a training load over the rate of a short benchmark (power, clocks, data) */
   double wgrad_ratio, dgrad_ratio; /* GEMM time of the backward halves over a forward of the same shape */
   double grouped_gemm_ratio;       /* grouped (MoE) rate over dense */
   double grouped_wgrad_ratio, grouped_dgrad_ratio; /* times of grouped backward halves over dense ones */
-  double fp8_ratio; /* share of the fp8 peak reached over the share of the bf16 peak */
   struct spp_attention_fit attention[SPP_ATTN_IMPL_COUNT][2]; /* head dim <= 64, > 64 */
   struct spp_collective_fit link[SPP_COLLECTIVE_COUNT]; /* NVLink, xGMI: shares of gpu->link_bytes_per_s */
   struct spp_collective_fit reduce_in_switch;           /* NVLS all-reduce; link_share 0 = none */
@@ -74,7 +76,8 @@ struct spp_calib {
   double host_memory_share;                     /* CPU Adam, of cluster->host_memory_bytes_per_s */
 };
 /* Reads <config_dir>/calib/fabric.json and the GPU's file (gpu->calib, or that of its generation when empty);
- * of a cluster that is a measured profile, the constants in that file alone. Lives in `arena`. Errors: SPP_ERR_INPUT naming file and JSON path. */
+ * of a cluster that is a measured profile, the constants in that file alone. Lives in `arena`. Errors:
+ * SPP_ERR_INPUT naming file and JSON path. */
 enum spp_status spp_calib_load(const char *config_dir, const struct spp_gpu *gpu,
                                const struct spp_cluster *cluster, struct spp_arena *arena,
                                const struct spp_calib **calib, struct spp_diag *diag);

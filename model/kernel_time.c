@@ -45,27 +45,46 @@ static void without_tensor_cores(const struct spp_gpu *gpu, const struct spp_cal
   rates->backward.s_per_flop = fp32_s_per_flop(rates->backward.s_per_flop, calib, wide, narrow, share);
 }
 
+static struct spp_gemm_rate gemm_rate(const struct spp_gemm_fit *fit, const struct spp_calib *calib,
+                                      double peak, double bytes_per_s, double operand_bytes) {
+  return (struct spp_gemm_rate){.t0_s = fit->t0_s,
+                                .s_per_flop =
+                                    inverse(fit->efficiency * calib->sustained * calib->clock_share * peak),
+                                .s_per_byte = inverse(fit->memory_efficiency * bytes_per_s),
+                                .m_half = fit->m_half,
+                                .n_half = fit->n_half,
+                                .k_half = fit->k_half,
+                                .operand_bytes = operand_bytes,
+                                .result_bytes = operand_bytes};
+}
+
+static struct spp_gemm_rate wide_rate(const struct spp_gpu *gpu, const struct spp_calib *calib,
+                                      enum spp_dtype dtype) {
+  double bytes = dtype == SPP_DTYPE_FP32 || dtype == SPP_DTYPE_TF32 ? 4 : 2;
+  return gemm_rate(&calib->gemm, calib, spp_peak_flops(gpu, dtype), gpu->memory_bytes_per_s, bytes);
+}
+
+/* 8-bit operands, a 16-bit result. */
+static struct spp_gemm_rate fp8_rate(const struct spp_gpu *gpu, const struct spp_calib *calib) {
+  struct spp_gemm_rate rate =
+      gemm_rate(&calib->gemm_fp8, calib, gpu->flops_per_s[SPP_DTYPE_FP8], gpu->memory_bytes_per_s, 1);
+  rate.result_bytes = 2;
+  return rate;
+}
+
 void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluster *cluster,
                               const struct spp_calib *calib, enum spp_dtype dtype,
                               enum spp_attention_impl attention, int64_t head_dim,
                               struct spp_kernel_rates *rates) {
-  bool fp8 = dtype == SPP_DTYPE_FP8 && gpu->flops_per_s[SPP_DTYPE_FP8] > 0;
   double bandwidth = gpu->memory_bytes_per_s;
   /* Attention kernels compute in 16 bit under fp8 too; an fp32 job has no tensor cores to use. */
   bool fp32 = dtype == SPP_DTYPE_FP32;
   double attention_peak = spp_peak_flops(gpu, dtype == SPP_DTYPE_FP8 || fp32 ? SPP_DTYPE_BF16 : dtype);
   const struct spp_attention_fit *fit = &calib->attention[attention][head_dim > 64];
-  rates->gemm_t0_s = calib->gemm.t0_s;
-  rates->gemm_s_per_flop = inverse(calib->gemm.efficiency * calib->sustained * calib->clock_share *
-                                   (fp8 ? calib->fp8_ratio : 1) * spp_peak_flops(gpu, dtype));
-  rates->wide_s_per_flop = fp8 ? inverse(calib->gemm.efficiency * calib->sustained * calib->clock_share *
-                                         spp_peak_flops(gpu, SPP_DTYPE_BF16))
-                               : rates->gemm_s_per_flop;
-  rates->gemm_s_per_byte = inverse(calib->gemm.memory_efficiency * bandwidth);
-  rates->m_half = calib->gemm.m_half;
-  rates->n_half = calib->gemm.n_half;
-  rates->k_half = calib->gemm.k_half;
-  rates->gemm_element_bytes = dtype == SPP_DTYPE_FP32 || dtype == SPP_DTYPE_TF32 ? 4 : 2;
+  rates->wide = wide_rate(gpu, calib, dtype == SPP_DTYPE_FP8 ? SPP_DTYPE_BF16 : dtype);
+  rates->gemm =
+      dtype == SPP_DTYPE_FP8 && gpu->flops_per_s[SPP_DTYPE_FP8] > 0 ? fp8_rate(gpu, calib) : rates->wide;
+  rates->fp4_ratio = calib->fp4_ratio;
   rates->dgrad_ratio = calib->dgrad_ratio;
   rates->wgrad_ratio = calib->wgrad_ratio;
   rates->grouped_ratio = calib->grouped_gemm_ratio;
@@ -84,33 +103,38 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
 void spp_kernel_rates_narrow(const struct spp_gpu *gpu, double share, struct spp_kernel_rates *rates) {
   double fp8 = gpu->flops_per_s[SPP_DTYPE_FP8], fp4 = gpu->flops_per_s[SPP_DTYPE_NVFP4];
   if (fp8 <= 0 || fp4 <= 0) return; /* timed as FP8 */
-  rates->gemm_s_per_flop = share * rates->gemm_s_per_flop * fp8 / fp4 + (1 - share) * rates->wide_s_per_flop;
+  rates->gemm.s_per_flop =
+      share * rates->gemm.s_per_flop * fp8 / (fp4 * rates->fp4_ratio) + (1 - share) * rates->wide.s_per_flop;
 }
 
 static double larger(double a, double b) {
   return a > b ? a : b;
 }
 
-static double product_s(const struct spp_kernel_rates *r, double s_per_flop, double m, double n, double k) {
-  double flops = 2 * (m + r->m_half) * (n + r->n_half) * (k + r->k_half);
-  double bytes = r->gemm_element_bytes * (m * k + k * n + m * n);
-  return r->gemm_t0_s + larger(flops * s_per_flop, bytes * r->gemm_s_per_byte);
+static double compute_s(const struct spp_gemm_rate *r, double m, double n, double k) {
+  return 2 * (m + r->m_half) * (n + r->n_half) * (k + r->k_half) * r->s_per_flop;
+}
+
+static double traffic_s(const struct spp_gemm_rate *r, double m, double n, double k) {
+  return (r->operand_bytes * (m * k + k * n) + r->result_bytes * m * n) * r->s_per_byte;
+}
+
+static double product_s(const struct spp_gemm_rate *r, double m, double n, double k) {
+  return r->t0_s + larger(compute_s(r, m, n, k), traffic_s(r, m, n, k));
 }
 
 double spp_gemm_s(const struct spp_kernel_rates *r, double m, double n, double k) {
-  return product_s(r, r->gemm_s_per_flop, m, n, k);
+  return product_s(&r->gemm, m, n, k);
 }
 
 double spp_wide_gemm_s(const struct spp_kernel_rates *r, double m, double n, double k) {
-  return product_s(r, r->wide_s_per_flop, m, n, k);
+  return product_s(&r->wide, m, n, k);
 }
 
 double spp_grouped_gemm_s(const struct spp_kernel_rates *r, double groups, double m, double n, double k) {
-  double flops = 2 * (m + r->m_half) * (n + r->n_half) * (k + r->k_half);
-  double bytes = r->gemm_element_bytes * (m * k + k * n + m * n);
   if (groups <= 1) return spp_gemm_s(r, m, n, k);
-  return r->gemm_t0_s +
-         groups * larger(flops * r->gemm_s_per_flop / r->grouped_ratio, bytes * r->gemm_s_per_byte);
+  return r->gemm.t0_s +
+         groups * larger(compute_s(&r->gemm, m, n, k) / r->grouped_ratio, traffic_s(&r->gemm, m, n, k));
 }
 
 double spp_attention_s(const struct spp_attention_rate *r, double flops, double span_tokens, double head_dim,

@@ -9,12 +9,15 @@
 struct spp_attention_rate {
   double t0_s, s_per_flop, s_per_span, s_per_byte; /* span: longest row of keys x head dim, elements */
 };
+/* Matrix products in one format. */
+struct spp_gemm_rate {
+  double t0_s, s_per_flop, s_per_byte, m_half, n_half, k_half;
+  double operand_bytes, result_bytes; /* of one element */
+};
 struct spp_kernel_rates {
-  double gemm_t0_s, gemm_s_per_flop, gemm_s_per_byte, m_half, n_half, k_half;
-  double wide_s_per_flop; /* as gemm_s_per_flop, of products that stay in 16 bit whatever the job's dtype, or
-                             in fp32 */
-  double gemm_element_bytes; /* of one operand element as stored */
-  double dgrad_ratio, wgrad_ratio, grouped_ratio, grouped_dgrad_ratio, grouped_wgrad_ratio;
+  struct spp_gemm_rate gemm;
+  struct spp_gemm_rate wide; /* products that stay in 16 bit whatever the job's dtype, or in fp32 */
+  double fp4_ratio, dgrad_ratio, wgrad_ratio, grouped_ratio, grouped_dgrad_ratio, grouped_wgrad_ratio;
   struct spp_attention_rate forward, backward; /* the job's attention kernel and head width */
   double memory_s_per_byte[SPP_MEMORY_KERNEL_COUNT];
   double launch_s;
@@ -30,8 +33,7 @@ void spp_kernel_rates_resolve(const struct spp_gpu *gpu, const struct spp_cluste
                               enum spp_attention_impl attention, int64_t head_dim,
                               struct spp_kernel_rates *rates);
 
-/* NVFP4 in `share` of the layers, 16 bit in the others: the mean rate of the layers' products. Of the peak
- * for 4 bits they reach the share that FP8 reaches of its own (assumption). */
+/* NVFP4 in `share` of the layers, 16 bit in the others: the mean rate of the layers' products. */
 void spp_kernel_rates_narrow(const struct spp_gpu *gpu, double share, struct spp_kernel_rates *rates);
 
 /* [m, k] x [k, n], times `groups` of them in one launch (1 = dense). */

@@ -26,7 +26,7 @@ static void widen(const struct spp_job *job, struct spp_kernel_rates *rates) {
                            job->arch->head_dim, &wide);
   rates->forward = wide.forward;
   rates->backward = wide.backward;
-  rates->wide_s_per_flop = wide.gemm_s_per_flop;
+  rates->wide.s_per_flop = wide.gemm.s_per_flop;
 }
 
 /* Share of the SMs that communication takes from the compute beside it: NCCL runs one block per channel. */

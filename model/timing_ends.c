@@ -90,7 +90,7 @@ void spp_vision_time_count(const struct spp_timing_context *c, struct spp_layer_
   double share = (double)c->g->sequences / (job->framework->vision_on_every_sp_rank ? 1 : (double)c->g->sp);
   double weights = (double)spp_sums_dense(&job->sums.vision, 1);
   double scale = images * share;
-  t->forward.gemm_s = 2 * weights * patches * share * c->rates->gemm_s_per_flop;
+  t->forward.gemm_s = 2 * weights * patches * share * c->rates->gemm.s_per_flop;
   t->forward.attention_s =
       4 * tower_pairs(v, patches / images) * (double)v->hidden * scale * c->rates->forward.s_per_flop;
   if (!c->trains || !job->vision_trainable) return;

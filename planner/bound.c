@@ -29,9 +29,9 @@ void spp_bound_prepare(const struct spp_job *job, struct spp_bound *bound) {
                            job->arch->head_dim, &rates);
   if (job->fp4) spp_kernel_rates_narrow(job->gpu, spp_job_fp4_share(job), &rates);
   double attention = (full - causal) / (forwards + (trains ? 2 : 0)); /* one forward */
-  double weights = 2 * (double)job->params.gemm_per_token * (double)g.real_tokens * rates.gemm_s_per_flop;
+  double weights = 2 * (double)job->params.gemm_per_token * (double)g.real_tokens * rates.gemm.s_per_flop;
   double head = 2 * (double)job->arch->vocab * (double)job->arch->hidden * (double)g.real_tokens *
-                rates.gemm_s_per_flop;
+                rates.gemm.s_per_flop;
   bound->job = job;
   bound->real_tokens = (double)g.real_tokens;
   bound->host_s_per_byte =

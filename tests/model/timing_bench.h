@@ -106,7 +106,8 @@ static inline void make_ideal(struct bench *b, double flops_per_s) {
   memset(c, 0, sizeof *c);
   b->gpu.flops_per_s[SPP_DTYPE_BF16] = flops_per_s;
   c->gemm = (struct spp_gemm_fit){.efficiency = 1};
-  c->sustained = c->clock_share = c->wgrad_ratio = c->dgrad_ratio = c->grouped_gemm_ratio = c->fp8_ratio = 1;
+  c->sustained = c->clock_share = c->wgrad_ratio = c->dgrad_ratio = c->grouped_gemm_ratio = 1;
+  c->gemm_fp8 = c->gemm;
   for (int i = 0; i < SPP_ATTN_IMPL_COUNT; i++)
     for (int w = 0; w < 2; w++)
       c->attention[i][w].forward.efficiency = c->attention[i][w].backward.efficiency = 1;
