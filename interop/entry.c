@@ -158,7 +158,10 @@ enum spp_status spp_entries_command(struct spp_entries *entries, const struct sp
     const char *word = words[at].text;
     const int before = entries->count;
     if (strcmp(word, "--") == 0) {
-      if (++at < count && !is_flag(words[at].text)) drop_starter(entries);
+      if (++at < count && !is_flag(words[at].text))
+        drop_starter(entries);
+      else
+        launching = true; /* "axolotl train FILE --launcher torchrun -- --nnodes 2": the launcher's flags */
     } else if (is_flag(word) && (strcmp(word, "-m") == 0 || strcmp(word, "--module") == 0) && launching &&
                at + 1 < count) {
       status = spp_entries_add(entries, SPP_ENTRY_WORD, words[at + 1].text, NULL, words[at + 1].line, diag);

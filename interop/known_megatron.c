@@ -5,8 +5,12 @@
 
 /* megatron-core 0.19.2 (its wheel holds megatron/training): the options of the parser that
  * megatron/training/arguments.py add_megatron_arguments builds; those of 0.17.1, 0.18.0 and of ms-swift 3.9.0
- * swift/megatron/argument/megatron_args.py beside them. The last lines are of releases before 0.17, recalled:
- * a name too many only passes a flag over in silence. */
+ * swift/megatron/argument/megatron_args.py beside them. Of the last lines, fields of
+ * megatron/core's configurations before 0.17 (0.6.0 to 0.16.1: moe_extended_tp, hybrid ratios, s3_cache_path,
+ * cpu_offloading, tp_comm_split_*, moe_use_legacy_grouped_gemm) and of megatron-bridge 0.3.1 (data_sharding);
+ * in no released package, and recalled: no_query_key_layer_scaling, no_load_scheduler, world_size,
+ * log_*_to_tensorboard, no_async_tensor_model_parallel_allreduce, checkpoint_in_cpu and
+ * contiguous_checkpointing, which at most pass a flag over. */
 const char *const spp_known_megatron[] = {
     "account_for_embedding_in_pipeline_split account_for_loss_in_pipeline_split",
     "accumulate_allreduce_grads_in_fp32 activation_func_clamp_value activation_offload_fraction",
@@ -245,7 +249,7 @@ const char *const spp_known_megatron[] = {
     "weight_decay_incr_style wgrad_deferral_limit window_attn_skip_freq window_size yaml_cfg",
     "yarn_beta_fast yarn_beta_slow yarn_correction_range_round_to_int",
     "yarn_original_max_position_embeddings",
-    "use_custom_fsdp data_sharding no_query_key_layer_scaling moe_extended_tp no_load_scheduler",
+    "data_sharding no_query_key_layer_scaling moe_extended_tp no_load_scheduler",
     "world_size tp_comm_split_ag tp_comm_split_rs enable_one_logger hybrid_attention_ratio",
     "hybrid_mlp_ratio log_learning_rate_to_tensorboard log_batch_size_to_tensorboard s3_cache_path",
     "cpu_offloading no_async_tensor_model_parallel_allreduce checkpoint_in_cpu contiguous_checkpointing",

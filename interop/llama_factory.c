@@ -109,6 +109,10 @@ static const struct spp_format_note notes[] = {
      "overlap_grad_reduce overlap_param_gather bias_activation_fusion apply_rope_fusion",
      "this engine is not predicted by this format: see megatron-lm and fsdp2"},
     {"freeze_multi_modal_projector freeze_language_model", "which parts stay frozen is not in the model"},
+    {"fp8 fp8_enable_fsdp_float8_all_gather", "training in FP8 is not in the model of this framework"},
+    {"use_kt", "experts that stay on the CPU are not in the model"},
+    {"use_asft_loss", "the frozen model that this loss compares with is not in the model"},
+    {"torch_compile", "compilation is not in the model: it keeps less and runs faster than predicted"},
     {"shift_attn", "attention within shifted blocks is not in the model"},
     {NULL, NULL},
 };

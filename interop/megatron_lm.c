@@ -87,6 +87,8 @@ static const struct spp_format_note notes[] = {
     {"mtp_num_layers", "heads that predict further tokens are not in the model"},
     {"pipeline_model_parallel_layout",
      "layers laid over stages by hand are not in the model: they are split evenly"},
+    {"checkpoint_in_cpu", "checkpoints that wait in host memory are counted on the GPU"},
+    {"moe_extended_tp", "experts split over TP x EP are not in the model: see --expert-tensor-parallel-size"},
     {"moe_layer_recompute distribute_saved_activations", "this way of recomputing is not in the model"},
     {NULL, NULL},
 };
@@ -247,7 +249,7 @@ const struct spp_format spp_format_megatron_lm = {
               "megatron/core/transformer/transformer_config.py",
     .signs = "pretrain_*.py|train_gpt*.py",
     .aliases = "recompute_activations_num_layers=recompute_num_layers fp8_hybrid=fp8_format "
-               "fp8_param=fp8_param_gather",
+               "fp8_param=fp8_param_gather use_custom_fsdp=use_megatron_fsdp",
     .defaults = "--use-distributed-optimizer false --sequence-parallel false --recompute-granularity none "
                 "--attention-backend auto "
                 "--bf16 false --micro-batch-size 1",

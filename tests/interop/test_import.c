@@ -207,6 +207,15 @@ static const struct {
      "--moe-shared-expert-intermediate-size 2816 --vocab-size 102400 --bf16 --fp8-format hybrid "
      "--fp8-param-gather'",
      "megatron-lm", "model=4-layers-of-2048 gpus=8 dtype=fp8 fp8-params=1"},
+    {"f.sh",
+     "torchrun --nproc_per_node 8 pretrain_gpt.py --use-custom-fsdp --data-parallel-sharding-strategy "
+     "optim_grads",
+     "megatron-lm", "zero=2"},
+    /* axolotl 0.19.0 docs/multi-node.qmd */
+    {"f.sh",
+     "axolotl train --base_model x --launcher torchrun -- --nnodes 2 --nproc_per_node 8 --rdzv_id 1 "
+     "--rdzv_backend c10d",
+     "axolotl", "gpus=16"},
     {"f.sh", "A=(--tensor-model-parallel-size 2)\ntorchrun --nproc_per_node 2 pretrain_gpt.py ${A[@]} --fp16",
      "megatron-lm", "tp=2 megatron-sp=0 dtype=fp16 zero=0 recompute=none gpus=2"},
     {"f.sh",
@@ -406,6 +415,10 @@ static void what_cannot_be_told_is_said(void **state) {
   } rows[] = {
       {"swift sft --model x --use_logits_to_keep true", SPP_IMPORT_UNMODELLED, "logits of the answers only"},
       {"swift sft --model x --deepspeed nowhere.json", SPP_IMPORT_VALUE, "nowhere.json"},
+      {"axolotl train --base_model x --expert_parallel_size 4", SPP_IMPORT_UNMODELLED, "experts split"},
+      {"axolotl train --base_model x --lora_mlp_kernel true", SPP_IMPORT_UNMODELLED, "keep less"},
+      {"llamafactory-cli train --stage sft --fp8 true", SPP_IMPORT_UNMODELLED, "FP8"},
+      {"torchrun pretrain_gpt.py --checkpoint-in-cpu", SPP_IMPORT_UNMODELLED, "host memory"},
       {"swift sft --model x --tuner_type adalora", SPP_IMPORT_VALUE, "adalora"},
       {"swift sft --model x --max_length $LENGTH", SPP_IMPORT_UNSET, "$LENGTH"},
       {"swift sft --model x \\\n# --packing true \\\n --max_length 8", SPP_IMPORT_NOTE, "line 2"},
