@@ -33,6 +33,9 @@ ROW(step_svd, "GaLore projector work", SPP_PART_TRANSIENT, "fp32 gradient and it
 ROW(step_cast, "16-bit casts of the master weights", SPP_PART_TRANSIENT,
     "all there before the first becomes FP8");
 
+ROW(overflow, "overflow check", SPP_PART_TRANSIENT, "absolute values and flags of all gradients");
+ROW(overflow_pool, "blocks of the overflow check", SPP_PART_ALLOCATOR, "belong to the reduction's stream");
+
 static const unsigned not_load = SPP_LIVE_ALWAYS & ~SPP_LIVE(SPP_MOMENT_LOAD);
 
 static enum spp_dtype bytes_dtype(int bytes, enum spp_dtype act) {
@@ -299,6 +302,23 @@ static int64_t stepped_at_once(const struct spp_memory_view *v, int64_t local) {
   return by_groups ? spp_min64(local, SUB_GROUP_ELEMENTS) : local;
 }
 
+/* fp16 is checked before the step: isinf of the whole partition makes its absolute values in 16 bit and a
+ * flag each (deepspeed 0.12.3 and 0.19.8 runtime/zero/stage3.py has_overflow; torch ATen TensorCompare.cpp
+ * isinf), on the reduction's stream, whose blocks serve no other. */
+static void add_overflow_check(const struct spp_memory_view *v, int64_t local, int64_t step_bytes,
+                               struct spp_memory_sum *sum) {
+  const int64_t each = 3;
+  const struct spp_job *job = v->job;
+  if (job->dtype != SPP_DTYPE_FP16 || job->framework->sharding != SPP_SHARDING_DEEPSPEED ||
+      v->layout->zero != 3)
+    return;
+  int64_t bytes = spp_sat_mul(each, local), beyond = spp_max64(0, bytes - step_bytes);
+  const unsigned step = SPP_LIVE(SPP_MOMENT_STEP);
+  spp_memory_add_bytes(sum, &overflow, step, beyond);
+  spp_memory_add_bytes(sum, &overflow_pool, step, bytes - beyond);
+  spp_memory_add_bytes(sum, &overflow_pool, not_load & ~step, bytes);
+}
+
 /* FP8 weights without a 16-bit copy: the step casts every shard of the master weights to 16 bit and keeps the
  * list until each is FP8 (transformer_engine 2.9.0 pytorch/tensor/utils.py cast_master_weights_to_fp8).
  * MXFP8, the recipe of Blackwell, goes through the gradient buffer instead (megatron-core 0.16.1
@@ -326,7 +346,9 @@ static void add_step(const struct spp_memory_stage *s, const struct spp_states *
   const unsigned step = SPP_LIVE(SPP_MOMENT_STEP);
   if (spp_offload_optimizer(v->layout->offload)) return;
   int64_t local = spp_memory_share(v->g, r->shard_optimizer, c->trainable, c->trainable_expert);
-  add_step_copies(v, sum, r->step_extra_bytes, stepped_at_once(v, local));
+  int64_t at_once = stepped_at_once(v, local);
+  add_step_copies(v, sum, r->step_extra_bytes, at_once);
+  add_overflow_check(v, local, spp_sat_mul(at_once, r->step_extra_bytes), sum);
   add_step_casts(s, r, sum);
   if (joins_gradients(r)) sum->norm_bytes = norm_bytes(v, r, local);
   bool engine = job->framework->sharding == SPP_SHARDING_DEEPSPEED && v->layout->zero > 0;

@@ -103,6 +103,34 @@ static void zero3_gathers_the_whole_head_and_its_gradient(void **state) {
   jobs_close(&f);
 }
 
+/* 3 bytes of each gradient: over one rank 22.8e9, where the step's copies of 1e9 elements are 6e9; over eight
+ * 2.9e9 of 5.7e9, whose blocks are kept and not needed. */
+static void zero3_looks_for_overflow_in_all_gradients_at_once(void **state) {
+  (void)state;
+  struct jobs_fixture f;
+  struct spp_memory memory[2];
+  for (int ranks = 1; ranks <= 8; ranks *= 8) {
+    open_qwen7b(&f, 3);
+    f.layout.dp = ranks;
+    f.framework.sharding = SPP_SHARDING_DEEPSPEED;
+    f.framework.states[3].step_extra_bytes = 6;
+    for (int fp16 = 0; fp16 < 2; fp16++) {
+      f.job.dtype = fp16 ? SPP_DTYPE_FP16 : SPP_DTYPE_BF16;
+      jobs_predict(&f);
+      memory[fp16] = f.memory;
+      int64_t beyond = fp16 && ranks == 1 ? 3 * qwen7b - INT64_C(6000000000) : 0;
+      expect_i64(jobs_ledger(&f, "overflow check", SPP_MOMENT_STEP), beyond);
+    }
+    if (ranks == 8) {
+      expect_rel((double)(memory[1].reserved_bytes - memory[0].reserved_bytes), 3e0 / 8 * (double)qwen7b,
+                 0.001);
+      expect_rel((double)(memory[1].reclaimable_bytes - memory[0].reclaimable_bytes),
+                 3e0 / 8 * (double)qwen7b, 0.001);
+    }
+    jobs_close(&f);
+  }
+}
+
 static void a_reference_model_doubles_the_weights_of_a_full_fine_tune(void **state) {
   (void)state;
   struct jobs_fixture f;
@@ -260,6 +288,7 @@ int main(void) {
       cmocka_unit_test(in_fp32_weights_are_their_own_master),
       cmocka_unit_test(zero_stages_shard_what_the_estimators_say),
       cmocka_unit_test(zero3_gathers_the_whole_head_and_its_gradient),
+      cmocka_unit_test(zero3_looks_for_overflow_in_all_gradients_at_once),
       cmocka_unit_test(a_reference_model_doubles_the_weights_of_a_full_fine_tune),
       cmocka_unit_test(ppo_keeps_four_models_and_trains_two),
       cmocka_unit_test(a_tied_head_costs_the_last_stage_a_copy),
