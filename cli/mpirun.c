@@ -1,6 +1,7 @@
 #include "cli/mpirun.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -122,13 +123,21 @@ static enum spp_status cannot_start(const char *call, struct spp_diag *diag) {
   return spp_diag_set(diag, SPP_ERR_INTERNAL, call, NULL, "cannot start mpirun: %s", strerror(errno));
 }
 
-/* Ctrl-C reaches all processes of the terminal. mpirun must hear once, by the end of this command: Open MPI 4
- * that hears twice while it starts ranks (SIGINT, then SIGTERM) may wait for ever. */
-static void block_interrupts(sigset_t *before) {
-  sigset_t interrupt;
-  sigemptyset(&interrupt);
-  sigaddset(&interrupt, SIGINT);
-  sigprocmask(SIG_BLOCK, &interrupt, before);
+/* mpirun must hear of an end once, by that of this command: Open MPI 4 that hears twice leaves its files
+ * behind, or waits for ever while it starts ranks. Ctrl-C, a closed terminal and a supervisor's SIGTERM reach
+ * a whole process group: mpirun has one of its own, and reads nothing from the terminal, which would stop it
+ * there. Without a signal on the parent's death it must hear of Ctrl-C itself. */
+static void stand_apart(pid_t parent) {
+#ifdef __linux__
+  int nothing = open("/dev/null", O_RDONLY);
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM); /* mpirun ends its ranks when this command is killed */
+  if (getppid() != parent) _exit(SPP_INTERRUPTED);
+  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  if (nothing > STDIN_FILENO) close(nothing);
+#else
+  (void)parent;
+#endif
 }
 
 static enum spp_status start_child(const struct spp_cli *cli, struct launch *launch, struct child *child,
@@ -140,19 +149,10 @@ static enum spp_status start_child(const struct spp_cli *cli, struct launch *lau
     close(out[1]);
     return cannot_start("pipe", diag);
   }
-  sigset_t before;
-  block_interrupts(&before);
   const pid_t parent = getpid();
   child->pid = fork();
-  if (child->pid != 0) sigprocmask(SIG_SETMASK, &before, NULL);
   if (child->pid == 0) {
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* mpirun ends its ranks when this command is killed */
-    if (getppid() != parent) _exit(SPP_INTERRUPTED);
-#else
-    (void)parent;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-#endif
+    stand_apart(parent);
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     const int ends[] = {out[0], out[1], err[0], err[1]};

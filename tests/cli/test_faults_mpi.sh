@@ -96,5 +96,19 @@ for seconds in 0.2 0.5 0.8; do
     fail "Ctrl-C: exit $status: $(cat "$folder/stderr")"
   gone "Ctrl-C"
 done
+# So does the end that a supervisor asks for. Open MPI keeps files of a running job below TMPDIR.
+export TMPDIR=$folder/tmp
+mkdir "$TMPDIR"
+for seconds in 0.03 0.05 0.08 0.2 0.8; do
+  "$copy" "${long[@]}" -o "$folder/answer" >"$folder/stdout" 2>"$folder/stderr" &
+  job=$!
+  sleep "$seconds"
+  kill -TERM -- "-$job"
+  status=0
+  wait "$job" || status=$?
+  [ "$status" = 143 ] && [ ! -e "$folder/answer" ] || fail "SIGTERM: exit $status: $(cat "$folder/stderr")"
+  gone "SIGTERM"
+  [ -z "$(ls -A "$TMPDIR")" ] || fail "SIGTERM after $seconds s: left $(find "$TMPDIR" | head -3)"
+done
 set +m
 echo "faults: one line each, no process left"
