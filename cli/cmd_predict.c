@@ -61,7 +61,7 @@ static enum spp_status no_fit(const struct predicted *p, struct spp_diag *diag) 
   bool host = memory->fits && !memory->host_fits;
   char where[64], need[32], have[32];
   snprintf(where, sizeof where, "rank %lld, %s", (long long)memory->worst_rank,
-           host ? "host" : spp_phase_name(spp_moment_phase(memory->peak_moment)));
+           host ? "host" : spp_phase_words(&p->job, spp_moment_phase(memory->peak_moment)));
   return spp_diag_set(diag, SPP_ERR_NOFIT, where, "'spplan plan' with the same job finds what fits",
                       "does not fit: %s of %s%s",
                       spp_bytes_print(host ? memory->host_bytes_per_node : memory->device_bytes, need),

@@ -14,7 +14,7 @@
 
 enum { MAX_DOCUMENTS = 4000000 };
 #define DOCUMENT_FILE_BYTES (INT64_C(64) << 20)
-static const char default_gpu[] = "h100-80gb", default_framework[] = "ms-swift",
+static const char default_gpu[] = "h100-80gb", default_framework[] = "ms-swift", default_server[] = "vllm",
                   driver_folder[] = "/proc/driver/nvidia/gpus";
 
 static enum spp_status missing(const char *option, const char *example, struct spp_diag *diag) {
@@ -284,20 +284,20 @@ static enum spp_status choose_frameworks(struct spp_cli *cli, const struct spp_a
                                          struct spp_setup *setup, struct spp_diag *diag) {
   bool searches = (cli->command->bit & (SPP_CMD_PLAN | SPP_CMD_COMPARE | SPP_CMD_REPORT)) != 0;
   int mode = args->spec.mode == SPP_UNSET ? SPP_MODE_TRAIN : args->spec.mode;
-  const char *name = args->framework ? args->framework : searches ? "any" : default_framework;
+  const char *usual = mode == SPP_MODE_INFER ? default_server : default_framework;
+  const char *name = args->framework ? args->framework : searches ? "any" : usual;
   enum spp_status status = SPP_OK;
   setup->any_framework = strcmp(name, "any") == 0;
-  if (!setup->any_framework && (args->framework || mode != SPP_MODE_INFER)) {
+  if (!setup->any_framework) {
     setup->framework_count = 1;
     return spp_framework_load(cli->config_dir, name, &cli->arena, &setup->frameworks[0], diag);
   }
-  status = load_frameworks(cli, mode, mode != SPP_MODE_INFER, setup, diag);
+  status = load_frameworks(cli, mode, true, setup, diag);
   if (status != SPP_OK || setup->framework_count == 0)
     return status != SPP_OK
                ? status
                : spp_diag_set(diag, SPP_ERR_USAGE, "--mode", "'spplan list frameworks' shows what each does",
                               "no framework runs mode %s", spp_mode_name((enum spp_mode)mode));
-  if (!setup->any_framework) setup->framework_count = 1; /* a default that serves; inference only */
   return SPP_OK;
 }
 

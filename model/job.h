@@ -161,6 +161,10 @@ bool spp_job_has_adapters(const struct spp_job *job); /* LoRA, QLoRA */
 bool spp_job_keeps_fp8_only(const struct spp_job *job);
 double spp_job_fp4_share(const struct spp_job *job); /* of the layers, those whose products are NVFP4 */
 /* Are its products TransformerEngine's? Megatron's layers are. */
+/* What the job takes its sequences in: steps, or passes where nothing is trained. */
+static inline const char *spp_job_round(const struct spp_job *job) {
+  return job->mode == SPP_MODE_INFER ? "pass" : "step";
+}
 static inline bool spp_job_runs_te(const struct spp_job *job) {
   return job->framework->sharding == SPP_SHARDING_MEGATRON;
 }

@@ -292,6 +292,7 @@ const char *spp_layout_describe(const struct spp_job *job, const struct spp_layo
   if (l->offload != SPP_OFFLOAD_NONE) put(buf, size, &used, " · offload %s", spp_offload_name(l->offload));
   if (job->mode != SPP_MODE_INFER && job->loss != job->framework->loss_default)
     put(buf, size, &used, " · %s loss", spp_loss_choice_name(job->loss));
-  put(buf, size, &used, " · micro-batch %" PRId64 " x %" PRId64, l->micro_batch, l->grad_accum);
+  put(buf, size, &used, " · %s %" PRId64 " x %" PRId64, job->mode == SPP_MODE_INFER ? "batch" : "micro-batch",
+      l->micro_batch, l->grad_accum);
   return buf;
 }

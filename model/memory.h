@@ -25,6 +25,8 @@ enum spp_part {
 };
 const char *spp_part_name(enum spp_part part);  /* "layer_inputs" */
 const char *spp_part_label(enum spp_part part); /* "layer inputs" */
+/* The same, of a job that may have no loss. */
+const char *spp_part_words(const struct spp_job *job, enum spp_part part);
 
 /* Candidate moments of the peak. A tensor lives in a set of them. */
 enum spp_moment {
@@ -43,6 +45,8 @@ const char *spp_moment_name(enum spp_moment moment); /* "backward of attention" 
 enum spp_phase { SPP_PHASE_LOAD, SPP_PHASE_LOSS, SPP_PHASE_BACKWARD, SPP_PHASE_STEP, SPP_PHASE_COUNT };
 enum spp_phase spp_moment_phase(enum spp_moment moment);
 const char *spp_phase_name(enum spp_phase phase);
+/* As a person says it: serving has a prompt and a last token. NULL: the job has no such phase. */
+const char *spp_phase_words(const struct spp_job *job, enum spp_phase phase);
 #define SPP_LIVE(moment) (1u << (moment))
 #define SPP_LIVE_ALWAYS  ((1u << SPP_MOMENT_COUNT) - 1u)
 /* From the loss until the head's backward has made the gradient of the hidden states. */

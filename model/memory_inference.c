@@ -17,7 +17,7 @@ static const struct spp_tensor scores = {"attention scores", SPP_PART_TRANSIENT,
                                          "16-bit scores and what their fp32 softmax makes, one layer's"};
 static const struct spp_tensor repeated = {"repeated keys and values", SPP_PART_TRANSIENT,
                                            "to all query heads, one layer's"};
-static const struct spp_tensor hidden = {"hidden states", SPP_PART_TRANSIENT, "one scheduler step"};
+static const struct spp_tensor hidden = {"hidden states", SPP_PART_TRANSIENT, "one turn of the scheduler"};
 static const struct spp_tensor mlp_work = {"MLP work", SPP_PART_TRANSIENT, "gate, up and their product"};
 static const struct spp_tensor expert_rows = {"experts' output", SPP_PART_TRANSIENT, "before it is summed"};
 static const struct spp_tensor logits = {"logits", SPP_PART_LOGITS, "one token per sequence"};

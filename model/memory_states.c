@@ -2,7 +2,7 @@
 
 #define ROW(id, text, part, reason) static const struct spp_tensor id = {text, part, reason}
 ROW(weights, "weights", SPP_PART_WEIGHTS, "trained parameters as the framework stores them");
-ROW(frozen, "frozen weights", SPP_PART_WEIGHTS, "base model without gradients");
+ROW(frozen, "frozen weights", SPP_PART_WEIGHTS, "base model, as it is");
 ROW(scales, "scales of quantised weights", SPP_PART_WEIGHTS,
     "whole on every rank unless they are part of a parameter");
 ROW(weights_low, "8-bit weight copies", SPP_PART_WEIGHTS, "FP8 training keeps 16-bit weights beside them");

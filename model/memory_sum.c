@@ -27,6 +27,10 @@ const char *spp_part_label(enum spp_part part) {
   return parts[part].label;
 }
 
+const char *spp_part_words(const struct spp_job *job, enum spp_part part) {
+  return job->mode == SPP_MODE_INFER && part == SPP_PART_LOGITS ? "logits and sampling" : parts[part].label;
+}
+
 enum spp_phase spp_moment_phase(enum spp_moment moment) {
   switch (moment) {
   case SPP_MOMENT_LOAD: return SPP_PHASE_LOAD;
@@ -41,6 +45,11 @@ enum spp_phase spp_moment_phase(enum spp_moment moment) {
 const char *spp_phase_name(enum spp_phase phase) {
   static const char *const names[SPP_PHASE_COUNT] = {"load", "loss", "backward", "step"};
   return names[phase];
+}
+
+const char *spp_phase_words(const struct spp_job *job, enum spp_phase phase) {
+  static const char *const serving[SPP_PHASE_COUNT] = {"load", "prompt", NULL, "last token"};
+  return job->mode == SPP_MODE_INFER ? serving[phase] : spp_phase_name(phase);
 }
 
 static const char *const moment_names[SPP_MOMENT_COUNT] = {

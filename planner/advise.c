@@ -71,7 +71,8 @@ int spp_advise_next(const struct spp_plan *plan, struct spp_advice *advice, int 
 /* ---- why not ---- */
 
 /* The part of the step that grew most: the number behind "slower". */
-static void say_cause(const struct spp_time *now, const struct spp_time *then, char *text, size_t size) {
+static void say_cause(const struct spp_job *job, const struct spp_time *now, const struct spp_time *then,
+                      char *text, size_t size) {
   const struct {
     const char *words;
     double grown_s;
@@ -94,8 +95,8 @@ static void say_cause(const struct spp_time *now, const struct spp_time *then, c
     if (parts[i].grown_s > parts[most].grown_s) most = i;
   if (size > 0) text[0] = '\0';
   if (parts[most].grown_s > 0)
-    snprintf(text, size, " (%s +%s a step)", parts[most].words,
-             spp_seconds_print(parts[most].grown_s, seconds));
+    snprintf(text, size, " (%s +%s a %s)", parts[most].words, spp_seconds_print(parts[most].grown_s, seconds),
+             spp_job_round(job));
 }
 
 static void say_why_not(const struct spp_plan *plan, const char *code, const char *words,
@@ -107,12 +108,12 @@ static void say_why_not(const struct spp_plan *plan, const char *code, const cha
   } else if (!memory->fits) {
     spp_advice_add(list, code, "%s: %s over in the %s", words,
                    spp_bytes_print(memory->device_bytes - memory->capacity_bytes, number),
-                   spp_phase_name(spp_moment_phase(memory->peak_moment)));
+                   spp_phase_words(&plan->job, spp_moment_phase(memory->peak_moment)));
   } else if (!memory->host_fits) {
     spp_advice_add(list, code, "%s: %s over in host memory", words,
                    spp_bytes_print(memory->host_bytes_per_node - memory->host_capacity_bytes, number));
   } else {
-    say_cause(&plan->prediction.time, &outcome->prediction.time, cause, sizeof cause);
+    say_cause(&plan->job, &plan->prediction.time, &outcome->prediction.time, cause, sizeof cause);
     spp_advice_add(list, code, "%s: %s, %s%s", words, spp_speed_words(outcome->speed, speed),
                    spp_bytes_print(memory->device_bytes, number), outcome->speed < -0.0075 ? cause : "");
   }
@@ -211,6 +212,7 @@ int spp_advise_intervals(const struct spp_plan *plan, struct spp_advice *advice,
   double waits = 100 * plan->prediction.time.waits_share;
   if (calib->spread.waits > 0 && waits >= SAID_FROM_PERCENT)
     spp_advice_add(&list, "interval-waits",
-                   "time interval: %.0f %% of a step waits for the host, its memory or other GPUs", waits);
+                   "time interval: %.0f %% of a %s waits for the host, its memory or other GPUs", waits,
+                   spp_job_round(job));
   return list.count;
 }

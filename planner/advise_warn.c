@@ -274,7 +274,8 @@ static void warn_loss(const struct spp_plan *plan, struct spp_advice_list *list)
   const struct spp_memory *memory = &plan->prediction.memory;
   char bytes[32];
   if (memory->logits_bytes < memory->device_bytes / 3 || memory->device_bytes <= 0) return;
-  spp_advice_add(list, "loss-dominates", "the loss alone takes %s: %.0f %% of the peak",
+  spp_advice_add(list, "loss-dominates", "%s takes %s: %.0f %% of the peak",
+                 plan->job.mode == SPP_MODE_INFER ? "sampling from logits" : "the loss alone",
                  spp_bytes_print(memory->logits_bytes, bytes),
                  100 * (double)memory->logits_bytes / (double)memory->device_bytes);
 }

@@ -34,7 +34,8 @@ void spp_html_strip_end(struct spp_str *out, const char *value);
 void spp_html_legend(struct spp_str *out, const char *const *names, const char *const *colours, int count);
 
 /* Charts of html_charts.c. `ledger` holds the tensors of the worst rank. */
-void spp_html_memory(const struct spp_memory *memory, const struct spp_ledger *ledger, struct spp_str *out);
+void spp_html_memory(const struct spp_job *job, const struct spp_memory *memory,
+                     const struct spp_ledger *ledger, struct spp_str *out);
 void spp_html_timeline(const struct spp_timeline *timeline, struct spp_str *out);
 void spp_html_front(const struct spp_search_result *search, struct spp_str *out);
 

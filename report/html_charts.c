@@ -35,16 +35,18 @@ static void phase_parts(const struct spp_memory *memory, const struct spp_ledger
   best[SPP_PART_ALLOCATOR] = spp_max64(0, memory->phase_bytes[phase] - most);
 }
 
-static void phase_strip(const struct spp_memory *memory, const int64_t parts[SPP_PART_COUNT],
-                        enum spp_phase phase, double scale, struct spp_str *out) {
+static void phase_strip(const struct spp_job *job, const struct spp_memory *memory,
+                        const int64_t parts[SPP_PART_COUNT], enum spp_phase phase, double scale,
+                        struct spp_str *out) {
   char title[96], bytes[32], label[48];
   bool peak = spp_moment_phase(memory->peak_moment) == phase;
   double at = 0;
-  snprintf(label, sizeof label, "%s%s", spp_phase_name(phase), peak ? " (peak)" : "");
+  if (!spp_phase_words(job, phase)) return;
+  snprintf(label, sizeof label, "%s%s", spp_phase_words(job, phase), peak ? " (peak)" : "");
   spp_html_strip(out, label);
   for (int p = 0; p < SPP_PART_COUNT; p++) {
     double wide = (double)parts[p] / scale;
-    snprintf(title, sizeof title, "%s: %s", spp_part_label((enum spp_part)p),
+    snprintf(title, sizeof title, "%s: %s", spp_part_words(job, (enum spp_part)p),
              spp_bytes_print(parts[p], bytes));
     spp_html_strip_bar(out, at, at + wide, spp_svg_part_colour((enum spp_part)p), title);
     at += wide;
@@ -53,7 +55,8 @@ static void phase_strip(const struct spp_memory *memory, const int64_t parts[SPP
   spp_html_strip_end(out, spp_bytes_print(memory->phase_bytes[phase], bytes));
 }
 
-void spp_html_memory(const struct spp_memory *memory, const struct spp_ledger *ledger, struct spp_str *out) {
+void spp_html_memory(const struct spp_job *job, const struct spp_memory *memory,
+                     const struct spp_ledger *ledger, struct spp_str *out) {
   int64_t parts[SPP_PHASE_COUNT][SPP_PART_COUNT];
   const char *names[SPP_PART_COUNT], *colours[SPP_PART_COUNT];
   double scale = (double)memory->capacity_bytes;
@@ -63,11 +66,11 @@ void spp_html_memory(const struct spp_memory *memory, const struct spp_ledger *l
     scale = fmax(scale, (double)memory->phase_bytes[i]);
   }
   for (int i = 0; i < SPP_PHASE_COUNT; i++)
-    phase_strip(memory, parts[i], (enum spp_phase)i, scale * 1.01, out);
+    phase_strip(job, memory, parts[i], (enum spp_phase)i, scale * 1.01, out);
   for (int p = 0; p < SPP_PART_COUNT; p++)
     for (int i = 0; i < SPP_PHASE_COUNT; i++)
       if (parts[i][p] > 0) {
-        names[count] = spp_part_label((enum spp_part)p);
+        names[count] = spp_part_words(job, (enum spp_part)p);
         colours[count++] = spp_svg_part_colour((enum spp_part)p);
         break;
       }

@@ -42,8 +42,8 @@ static void verdict(const struct spp_plan *plan, struct spp_str *out) {
   snprintf(value, sizeof value, "%s tok/s", spp_text_rate(t->tokens_per_s_per_gpu, a));
   snprintf(what, sizeof what, "a GPU; %s in all", spp_text_rate(t->tokens_per_s, b));
   figure(out, value, what);
-  snprintf(what, sizeof what, "a step; 80 %%: %s to %s", spp_seconds_print(t->low_s, a),
-           spp_seconds_print(t->high_s, b));
+  snprintf(what, sizeof what, "a %s; 80 %%: %s to %s", spp_job_round(&plan->job),
+           spp_seconds_print(t->low_s, a), spp_seconds_print(t->high_s, b));
   figure(out, spp_seconds_print(t->step_s, value), what);
   snprintf(value, sizeof value, "%s %%", spp_text_percent(t->mfu_causal, a));
   snprintf(what, sizeof what, "MFU, causal; %s %% with full attention counted",
@@ -60,7 +60,7 @@ static void memory(const struct spp_html_report *r, const struct spp_plan *plan,
   snprintf(text, sizeof text, "Memory of the fullest GPU (rank %lld), phase by phase",
            (long long)m->worst_rank);
   spp_html_section(out, text);
-  spp_html_memory(m, r->ledger, out);
+  spp_html_memory(&plan->job, m, r->ledger, out);
   snprintf(text, sizeof text, "The red mark is the card: %s. The peak is in: %s.",
            spp_bytes_print(m->capacity_bytes, a), spp_moment_name(m->peak_moment));
   spp_html_element(out, "p", "dim", text);
@@ -142,7 +142,7 @@ static void step(const struct spp_html_report *r, const struct spp_plan *plan, s
   const struct spp_time *time = &plan->prediction.time;
   char a[32], b[32];
   struct spp_html_table t;
-  spp_html_section(out, "One step");
+  spp_html_section(out, plan->job.mode == SPP_MODE_INFER ? "One pass" : "One step");
   if (r->timeline)
     spp_html_timeline(r->timeline, out);
   else

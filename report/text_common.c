@@ -41,8 +41,8 @@ void spp_text_headline(const struct spp_report *report, const struct spp_job *jo
                 job->mode == SPP_MODE_TRAIN || job->mode == SPP_MODE_INFER ? "" : spp_mode_name(job->mode),
                 job->mode == SPP_MODE_TRAIN || job->mode == SPP_MODE_INFER ? "" : ", ",
                 method_words(job, method, sizeof method));
-  spp_para_item(&para, SPP_TONE_PLAIN, "%s tokens x %s per step", spp_int_print(job->seq_tokens, seq),
-                spp_int_print(job->global_batch, batch));
+  spp_para_item(&para, SPP_TONE_PLAIN, "%s tokens x %s per %s", spp_int_print(job->seq_tokens, seq),
+                spp_int_print(job->global_batch, batch), spp_job_round(job));
   if (nodes == 1)
     spp_para_item(&para, SPP_TONE_PLAIN, "%lld x %s, one node", (long long)job->gpus, job->gpu->display);
   else
@@ -109,7 +109,7 @@ void spp_text_verdict(const struct spp_prediction *prediction, const struct spp_
   }
   speed_words(time, piece, sizeof piece);
   verdict_piece(style, piece, &column, out);
-  snprintf(piece, sizeof piece, "%s a step", spp_seconds_print(time->step_s, seconds));
+  snprintf(piece, sizeof piece, "%s a %s", spp_seconds_print(time->step_s, seconds), spp_job_round(job));
   verdict_piece(style, piece, &column, out);
   snprintf(piece, sizeof piece, "MFU %s %%", spp_text_percent(time->mfu_causal, share));
   verdict_piece(style, piece, &column, out);
@@ -162,8 +162,8 @@ static void bar(const struct spp_memory *memory, const struct spp_text_style *st
   spp_str_add(out, "]\n");
 }
 
-void spp_text_memory_bar(const struct spp_memory *memory, const struct spp_text_style *style,
-                         struct spp_str *out) {
+void spp_text_memory_bar(const struct spp_job *job, const struct spp_memory *memory,
+                         const struct spp_text_style *style, struct spp_str *out) {
   char gib[32];
   struct spp_para para;
   spp_text_paint(style, SPP_TONE_DIM, "memory", out);
@@ -172,9 +172,10 @@ void spp_text_memory_bar(const struct spp_memory *memory, const struct spp_text_
   spp_para_begin(&para, style, "", out);
   for (int i = 0; i < SPP_PART_COUNT; i++)
     if (memory->parts[i] >= INT64_C(1) << 26)
-      spp_para_item(&para, SPP_TONE_PLAIN, "%c %s %s", bar_parts[i].letter, spp_part_label((enum spp_part)i),
-                    spp_text_gib(memory->parts[i], gib));
-  spp_para_item(&para, SPP_TONE_PLAIN, "peak in: %s", spp_phase_name(spp_moment_phase(memory->peak_moment)));
+      spp_para_item(&para, SPP_TONE_PLAIN, "%c %s %s", bar_parts[i].letter,
+                    spp_part_words(job, (enum spp_part)i), spp_text_gib(memory->parts[i], gib));
+  spp_para_item(&para, SPP_TONE_PLAIN, "peak in: %s",
+                spp_phase_words(job, spp_moment_phase(memory->peak_moment)));
   if (memory->host_bytes_per_node > 0)
     spp_para_item(&para, memory->host_fits ? SPP_TONE_PLAIN : SPP_TONE_BAD, "host RAM %s a node%s",
                   spp_bytes_print(memory->host_bytes_per_node, gib),
@@ -200,8 +201,9 @@ static const char *group_words(const struct spp_layout *layout, enum spp_group g
   return group == SPP_GROUP_RING && layout->sp_kind == SPP_SP_ALLGATHER ? "KV" : words[group];
 }
 
-void spp_text_comm_line(const struct spp_layout *layout, const struct spp_comm *comm,
-                        const struct spp_text_style *style, struct spp_str *out) {
+void spp_text_comm_line(const struct spp_job *job, const struct spp_layout *layout,
+                        const struct spp_comm *comm, const struct spp_text_style *style,
+                        struct spp_str *out) {
   struct spp_comm_sum sums[SPP_COLLECTIVE_COUNT * SPP_GROUP_COUNT];
   int count = spp_fact_comm_sums(comm, sums, SPP_COLLECTIVE_COUNT * SPP_GROUP_COUNT);
   char bytes[32], hidden[32], seconds[32];
@@ -211,8 +213,8 @@ void spp_text_comm_line(const struct spp_layout *layout, const struct spp_comm *
   for (int i = 0; i < count && (i < 4 || style->verbose); i++) {
     double share = sums[i].time_s > 0 ? 1.0 - sums[i].exposed_s / sums[i].time_s : 1.0;
     spp_para_item(
-        &para, SPP_TONE_PLAIN, "%s %s %s a step, %s (hidden %s %%)", group_words(layout, sums[i].group),
-        collective_words(sums[i].op), spp_bytes_print_decimal(sums[i].step_bytes, bytes),
+        &para, SPP_TONE_PLAIN, "%s %s %s a %s, %s (hidden %s %%)", group_words(layout, sums[i].group),
+        collective_words(sums[i].op), spp_bytes_print_decimal(sums[i].step_bytes, bytes), spp_job_round(job),
         spp_seconds_print(sums[i].time_s, seconds), spp_text_percent(fmin(fmax(share, 0), 1), hidden));
   }
   spp_para_end(&para);

@@ -27,21 +27,21 @@ static const char *shape_words(const struct spp_ledger_entry *entry, char *buf, 
 }
 
 /* "always", "loss", "loss..step": phases follow one another, and so do those a tensor lives in. */
-static const char *lives_words(unsigned live, char *buf, size_t size) {
+static const char *lives_words(const struct spp_job *job, unsigned live, char *buf, size_t size) {
   int first = SPP_PHASE_COUNT, last = -1;
   for (int moment = 0; moment < SPP_MOMENT_COUNT; moment++) {
     int phase = (int)spp_moment_phase((enum spp_moment)moment);
-    if (!(live & SPP_LIVE(moment))) continue;
+    if (!(live & SPP_LIVE(moment)) || !spp_phase_words(job, (enum spp_phase)phase)) continue;
     if (phase < first) first = phase;
     if (phase > last) last = phase;
   }
   if ((live & SPP_LIVE_ALWAYS) == SPP_LIVE_ALWAYS || last < 0)
     snprintf(buf, size, last < 0 ? "never" : "always");
   else if (first == last)
-    snprintf(buf, size, "%s", spp_phase_name((enum spp_phase)first));
+    snprintf(buf, size, "%s", spp_phase_words(job, (enum spp_phase)first));
   else
-    snprintf(buf, size, "%s..%s", spp_phase_name((enum spp_phase)first),
-             spp_phase_name((enum spp_phase)last));
+    snprintf(buf, size, "%s..%s", spp_phase_words(job, (enum spp_phase)first),
+             spp_phase_words(job, (enum spp_phase)last));
   return buf;
 }
 
@@ -69,16 +69,17 @@ static bool in_layer(const struct spp_ledger_entry *entry) {
          (part == SPP_PART_ACTIVATIONS || part == SPP_PART_LAYER_INPUTS || part == SPP_PART_TRANSIENT);
 }
 
-static void ledger_row(struct spp_table *table, const struct spp_ledger_entry *entry, unsigned peak,
+static void ledger_row(struct spp_table *table, const struct spp_job *job,
+                       const struct spp_ledger_entry *entry, unsigned peak,
                        const struct spp_text_style *style) {
   char bytes[32], shape[96], lives[64];
   spp_table_cell(table, entry->live & peak ? "*" : "");
   spp_table_cell(table,
                  style->verbose ? spp_int_print(entry->bytes, bytes) : spp_bytes_print(entry->bytes, bytes));
-  spp_table_cell(table, spp_part_label(entry->tensor->part));
+  spp_table_cell(table, spp_part_words(job, entry->tensor->part));
   if (style->width >= NARROW) {
     spp_table_cell(table, shape_words(entry, shape, sizeof shape));
-    spp_table_cell(table, lives_words(entry->live, lives, sizeof lives));
+    spp_table_cell(table, lives_words(job, entry->live, lives, sizeof lives));
   }
   spp_table_cellf(table, "%s: %s", entry->tensor->name, entry->tensor->why ? entry->tensor->why : "");
 }
@@ -95,7 +96,8 @@ static void ledger_table(const struct spp_predict_report *answer,
   spp_table_init(&table, style->width >= NARROW ? "lrllll" : "lrll");
   spp_table_header(&table, style->width >= NARROW ? wide : narrow);
   for (int i = 0; i < count; i++)
-    ledger_row(&table, &ledger->entries[rows[i]], SPP_LIVE(answer->prediction->memory.peak_moment), style);
+    ledger_row(&table, answer->job, &ledger->entries[rows[i]],
+               SPP_LIVE(answer->prediction->memory.peak_moment), style);
   spp_table_print(&table, 0, style->width, out);
   spp_table_free(&table);
   if (ledger->overflow) spp_str_add(out, "(more rows than the ledger holds)\n");
@@ -108,7 +110,7 @@ static void explain_memory(const struct spp_predict_report *answer, const struct
   snprintf(line, sizeof line,
            "Memory of rank %lld (pipeline stage %lld), largest first; * is alive at the peak (%s)",
            (long long)memory->worst_rank, (long long)memory->worst_stage,
-           spp_phase_name(spp_moment_phase(memory->peak_moment)));
+           spp_phase_words(answer->job, spp_moment_phase(memory->peak_moment)));
   title(line, style, out);
   ledger_table(answer, any_bytes, style, out);
 }
@@ -152,17 +154,21 @@ static void explain_comm(const struct spp_predict_report *answer, const struct s
                                      "collective", "pass", "behind", "what"};
   static const char *const narrow[] = {"exposed", "time", "times", "sent each", "what"};
   const struct spp_comm *comm = &answer->prediction->comm;
-  char bytes[32];
+  char bytes[32], line[64];
   struct spp_table table;
-  title("Communication of one GPU in one step", style, out);
+  snprintf(line, sizeof line, "Communication of one GPU in one %s", spp_job_round(answer->job));
+  title(line, style, out);
   spp_table_init(&table, style->width >= NARROW ? "rrrrllll" : "rrrrl");
   spp_table_header(&table, style->width >= NARROW ? wide : narrow);
   for (int i = 0; i < comm->count; i++)
     comm_row(&table, &comm->ops[i], style);
   if (comm->count) spp_table_print(&table, 0, style->width, out);
   spp_table_free(&table);
-  spp_str_addf(out, comm->count ? "sent per step: %s\n" : "none\n",
-               spp_bytes_print_decimal(comm->sent_bytes_per_step, bytes));
+  if (comm->count)
+    spp_str_addf(out, "sent per %s: %s\n", spp_job_round(answer->job),
+                 spp_bytes_print_decimal(comm->sent_bytes_per_step, bytes));
+  else
+    spp_str_add(out, "none\n");
 }
 
 static void explain_time(const struct spp_predict_report *answer, const struct spp_text_style *style,
@@ -171,17 +177,18 @@ static void explain_time(const struct spp_predict_report *answer, const struct s
   const struct spp_time *time = &answer->prediction->time;
   char seconds[32], share[32];
   struct spp_table table;
-  title("One step", style, out);
+  title(answer->job->mode == SPP_MODE_INFER ? "One pass" : "One step", style, out);
   spp_table_init(&table, "lrrl");
   spp_table_header(&table, header);
   for (int i = 0; i < spp_time_part_count; i++) {
     double part = spp_fact_time_part(time, i);
+    if (answer->job->mode == SPP_MODE_INFER && !(part > 0)) continue; /* no optimizer, no sharded states */
     spp_table_cell(&table, spp_time_parts[i].name);
     spp_table_cell(&table, spp_seconds_print(part, seconds));
     spp_table_cellf(&table, "%s %%", spp_text_percent(time->step_s > 0 ? part / time->step_s : 0, share));
     spp_table_cell(&table, spp_time_parts[i].label);
   }
-  spp_table_cell(&table, "step");
+  spp_table_cell(&table, spp_job_round(answer->job));
   spp_table_cell(&table, spp_seconds_print(time->step_s, seconds));
   spp_table_end_row(&table);
   spp_table_print(&table, 0, style->width, out);

@@ -270,8 +270,8 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   machines_line(answer, style, out);
   cost_line(answer, style, out);
   if (style->quiet) return;
-  spp_text_memory_bar(&plan->prediction.memory, style, out);
-  spp_text_comm_line(&plan->layout, &plan->prediction.comm, style, out);
+  spp_text_memory_bar(&plan->job, &plan->prediction.memory, style, out);
+  spp_text_comm_line(&plan->job, &plan->layout, &plan->prediction.comm, style, out);
   spp_text_epoch_line(report, &plan->job, &plan->prediction, style, out);
   spp_text_failures_line(report, plan, style, out);
   spp_text_warnings(report, plan, style, out);
@@ -330,7 +330,7 @@ static void miss(const struct spp_report *report, const struct spp_plan_report *
   spp_text_verdict(&plan->prediction, style, out);
   layout_line(plan, style, out);
   if (style->quiet) return;
-  spp_text_memory_bar(memory, style, out);
+  spp_text_memory_bar(&plan->job, memory, style, out);
   spp_text_warnings(report, plan, style, out);
   beyond_line(plan, style, out);
   spp_text_assumed(report, plan, style, out);

@@ -5,15 +5,18 @@
 #include "planner/advise.h"
 #include "report/text.h"
 
-static void phases_line(const struct spp_memory *memory, const struct spp_text_style *style,
-                        struct spp_str *out) {
+static void phases_line(const struct spp_job *job, const struct spp_memory *memory,
+                        const struct spp_text_style *style, struct spp_str *out) {
   enum spp_phase peak = spp_moment_phase(memory->peak_moment);
   char gib[32];
   struct spp_para para;
   spp_para_begin(&para, style, "phases", out);
-  for (int i = 0; i < SPP_PHASE_COUNT; i++)
-    spp_para_item(&para, SPP_TONE_PLAIN, "%s %s%s", spp_phase_name((enum spp_phase)i),
-                  spp_text_gib(memory->phase_bytes[i], gib), (int)peak == i ? " (peak)" : "");
+  for (int i = 0; i < SPP_PHASE_COUNT; i++) {
+    const char *words = spp_phase_words(job, (enum spp_phase)i);
+    if (words)
+      spp_para_item(&para, SPP_TONE_PLAIN, "%s %s%s", words, spp_text_gib(memory->phase_bytes[i], gib),
+                    (int)peak == i ? " (peak)" : "");
+  }
   spp_para_end(&para);
 }
 
@@ -138,11 +141,11 @@ void spp_text_predict(const struct spp_report *report, const struct spp_predict_
   spp_str_addc(out, '\n');
   layout_line(answer, style, out);
   if (style->quiet) return;
-  spp_text_memory_bar(&answer->prediction->memory, style, out);
-  phases_line(&answer->prediction->memory, style, out);
+  spp_text_memory_bar(answer->job, &answer->prediction->memory, style, out);
+  phases_line(answer->job, &answer->prediction->memory, style, out);
   allocator_line(&answer->prediction->memory, style, out);
-  layer_line(answer->job, &answer->prediction->memory, style, out);
-  spp_text_comm_line(answer->layout, &answer->prediction->comm, style, out);
+  if (answer->job->mode != SPP_MODE_INFER) layer_line(answer->job, &answer->prediction->memory, style, out);
+  spp_text_comm_line(answer->job, answer->layout, &answer->prediction->comm, style, out);
   time_line(&answer->prediction->time, style, out);
   efficiency_line(answer, style, out);
   spp_text_epoch_line(report, answer->job, answer->prediction, style, out);

@@ -31,11 +31,14 @@ static void print_and_free(struct spp_table *table, const struct spp_text_style 
   spp_table_free(table);
 }
 
-static void legend(const struct spp_text_style *style, struct spp_str *out) {
+static void legend(const struct spp_report *report, const struct spp_text_style *style, struct spp_str *out) {
   if (style->width >= NARROW && !style->quiet)
-    spp_text_line(style, NULL, SPP_TONE_DIM,
-                  "sent: bytes that leave a GPU in a step; exposed: share of the step that waits for them",
-                  out);
+    spp_text_line(
+        style, NULL, SPP_TONE_DIM,
+        report->spec->mode == SPP_MODE_INFER
+            ? "sent: bytes that leave a GPU in a pass; exposed: share of the pass that waits for them"
+            : "sent: bytes that leave a GPU in a step; exposed: share of the step that waits for them",
+        out);
 }
 
 static const struct spp_compare_row *first_legal(const struct spp_compare_result *result) {
@@ -81,7 +84,7 @@ void spp_text_compare(const struct spp_report *report, const struct spp_compare_
   for (int i = 0; i < result->count; i++)
     compare_row(&table, &result->rows[i], style);
   print_and_free(&table, style, out);
-  legend(style, out);
+  legend(report, style, out);
   if (result->crossover_count) spp_str_addc(out, '\n');
   for (int i = 0; i < result->crossover_count; i++) {
     snprintf(line, sizeof line, "from %s tokens on, %s is faster than %s",
@@ -114,7 +117,6 @@ void spp_text_sweep(const struct spp_report *report, const struct spp_sweep *swe
   char align[SPP_SWEEP_MAX_VARIABLES + 6] = "";
   struct spp_table table;
   int n = sweep->variable_count;
-  (void)report;
   for (int v = 0; v < n; v++)
     header[v] = sweep->variables[v];
   memcpy(header + n, is_narrow ? narrow : wide, is_narrow ? sizeof narrow : sizeof wide);
@@ -125,7 +127,7 @@ void spp_text_sweep(const struct spp_report *report, const struct spp_sweep *swe
   for (int i = 0; i < sweep->count; i++)
     sweep_row(&table, sweep, &sweep->points[i], style);
   print_and_free(&table, style, out);
-  legend(style, out);
+  legend(report, style, out);
 }
 
 static bool shown_illegal(const struct spp_degree *degree, const struct spp_text_style *style) {

@@ -162,8 +162,45 @@ static void explain_prints_the_ledgers(void **state) {
   }
 }
 
+/* Nothing is trained: a pass, a prompt and a last token instead of steps, losses and backwards; and of
+ * frameworks the one that serves today, not one of years ago. */
+static void an_answer_about_serving_has_no_words_of_training(void **state) {
+  static const char *const lines[] = {"predict",
+                                      "predict --tp 4 -v",
+                                      "predict --pp 2 --explain",
+                                      "predict --tp 2 --explain memory",
+                                      "predict --framework ms-swift -v",
+                                      "predict --gpu t4-16gb",
+                                      "plan -v",
+                                      "plan --find max-seq",
+                                      "compare",
+                                      "sweep --vary gpus=8,16"};
+  static const char *const words[] = {" step",       "loss",     "backward",  "training",  "tuning",
+                                      "micro-batch", "gradient", "optimizer", "checkpoint"};
+  (void)state;
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    char line[160];
+    snprintf(line, sizeof line, "%s --mode infer --model qwen2.5-7b --seq 16k %s%s", lines[i],
+             strstr(lines[i], "--vary gpus") ? "" : "--gpus 8",
+             strstr(lines[i], "--gpu ") ? "" : " --gpu h100-80gb");
+    struct run run = run_line(line, NULL);
+    expect_note("%s", line);
+    expect_true(run.rc == 0 || run.rc == 4);
+    for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+      if (strstr(run.out, words[w]))
+        expect_fail_at(__FILE__, __LINE__, "'%s': %s", words[w], strstr(run.out, words[w]));
+      if (strstr(run.err, words[w])) expect_fail_at(__FILE__, __LINE__, "'%s': %s", words[w], run.err);
+    }
+    if (strncmp(lines[i], "predict --framework", 19) != 0)
+      expect_true(strstr(run.out, "vLLM ·") || strstr(run.out, " vllm ·"));
+    run_free(&run);
+  }
+  expect_note("%s", "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_answer_about_serving_has_no_words_of_training),
       cmocka_unit_test(text_fits_the_terminal),
       cmocka_unit_test(accuracy_fits_a_hundred_columns),
       cmocka_unit_test(the_verdict_comes_first),

@@ -188,7 +188,7 @@ static void descriptions_read_like_the_answer(void **state) {
       {"megatron-lm", 2, 2, 2,
        "TP 2+SP x PP 2 x DP 1 · SP 2 (ring 2) · distributed optimizer · no recompute · micro-batch 1 x 8"},
       {"torchtitan", 1, 1, 2, "DP 4 · SP 2 (all-gather 2) · FSDP · selective recompute · micro-batch 1 x 2"},
-      {"vllm", 2, 1, 1, "TP 2 x DP 4 · micro-batch 1 x 2"},
+      {"vllm", 2, 1, 1, "TP 2 x DP 4 · batch 1 x 2"},
   };
   char buf[200], tiny[8];
   (void)state;

@@ -125,10 +125,11 @@ static void the_bar_shares_its_cells_by_bytes(void **state) {
   int letters[3] = {0, 0, 0};
   struct spp_str out;
   (void)state;
+  const struct spp_job job = {.mode = SPP_MODE_TRAIN};
   memory.parts[SPP_PART_WEIGHTS] = INT64_C(40) << 30;
   memory.parts[SPP_PART_OPTIMIZER] = INT64_C(20) << 30;
   spp_str_init(&out);
-  spp_text_memory_bar(&memory, &style, &out);
+  spp_text_memory_bar(&job, &memory, &style, &out);
   for (const char *c = strchr(spp_str_text(&out), '['); *c && *c != ']'; c++) {
     letters[0] += *c == 'w';
     letters[1] += *c == 'o';
@@ -148,9 +149,10 @@ static void a_need_beyond_the_card_shows_where_the_card_ends(void **state) {
       .capacity_bytes = INT64_C(81) << 30, .device_bytes = INT64_C(120) << 30, .host_fits = true};
   struct spp_str out;
   (void)state;
+  const struct spp_job job = {.mode = SPP_MODE_TRAIN};
   memory.parts[SPP_PART_LOGITS] = INT64_C(120) << 30;
   spp_str_init(&out);
-  spp_text_memory_bar(&memory, &style, &out);
+  spp_text_memory_bar(&job, &memory, &style, &out);
   const char *bar = strchr(spp_str_text(&out), '[') + 1, *mark = strchr(bar, '|');
   expect_true(mark != NULL);
   expect_i64((int)(mark - bar), 40); /* 81 / 2 = cell 40 */
