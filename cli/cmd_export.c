@@ -124,10 +124,14 @@ static enum spp_status run(struct spp_cli *cli, struct exporting *e, struct spp_
   if (status != SPP_OK) return status;
   const bool text = !cli->args.json && !cli->args.csv, several = e->exported->file_count > 1;
   const char *output = cli->args.output && strcmp(cli->args.output, "-") != 0 ? cli->args.output : NULL;
-  if (text && several && !output)
+  if (text && several && !output) {
+    char names[200] = "";
+    for (int i = 1; i < e->exported->file_count; i++)
+      snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 1 ? ", " : "",
+               e->exported->files[i].name);
     return spp_diag_set(diag, SPP_ERR_USAGE, "--output", "give -o FOLDER, or --json for all in one",
-                        "this is %d files: the command, and %s", e->exported->file_count,
-                        e->exported->files[1].name);
+                        "this is %d files: the command, and %s", e->exported->file_count, names);
+  }
   if (text && output && (several || spp_path_is_dir(output))) return write_folder(cli, e, diag);
   return spp_answer_give(cli, &(struct spp_answer){e, as_text, as_json, as_csv, NULL}, diag);
 }

@@ -49,10 +49,13 @@ static void as_csv(const void *what, struct spp_str *out) {
 /* The first broken rule, as an error. */
 static enum spp_status illegal(const struct predicted *p, struct spp_diag *diag) {
   const struct spp_violation *first = &p->violations[0];
+  const unsigned degrees = SPP_AXIS_SP | SPP_AXIS_TP | SPP_AXIS_EP;
+  const bool of_degrees = (spp_rule_axes(spp_rule_find(first->rule)) & degrees) != 0;
+  const char *hint = of_degrees ? "'spplan degrees' lists the legal degrees"
+                                : "'spplan plan' with the same job finds a legal layout";
   char where[128];
   snprintf(where, sizeof where, "%s rule %s", p->job.framework->name, first->rule);
-  return spp_diag_set(diag, SPP_ERR_USAGE, where,
-                      first->instead[0] ? first->instead : "'spplan degrees' lists the legal degrees",
+  return spp_diag_set(diag, SPP_ERR_USAGE, where, first->instead[0] ? first->instead : hint,
                       "illegal layout: %s", first->text);
 }
 

@@ -262,6 +262,7 @@ struct spp_framework {
   bool loads_fp32;            /* weights stay in fp32 and autocast casts them in every pass (transformers' Trainer over
                                * from_pretrained's default type) */
   bool zeroes_gradients;      /* zero_grad(set_to_none=False): gradients stay from step to step */
+  bool unpacked_experts;      /* those are no Linear modules, the only ones that are packed (bitsandbytes in transformers 5) */
   bool kbit_fp32;             /* what is not packed is cast to fp32 before training, and hidden states with it (peft
                                * prepare_model_for_kbit_training) */
   bool quantised_keeps_input; /* a quantised product saves its input though the weight is frozen */

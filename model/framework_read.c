@@ -143,6 +143,7 @@ static const struct field fields[] = {
     OPTIONAL_BOOL(shards_scales),
     OPTIONAL_BOOL(quantises_half),
     OPTIONAL_BOOL(fused_experts),
+    OPTIONAL_BOOL(unpacked_experts),
     OPTIONAL_BOOL(loads_fp32),
     OPTIONAL_BOOL(zeroes_gradients),
     OPTIONAL_BOOL(prompt_logits_16bit),

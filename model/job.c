@@ -320,6 +320,8 @@ enum spp_status spp_job_resolve(const struct spp_job_spec *spec, const struct sp
   spp_params_count(spec->arch, &j.params);
   spp_model_sums_count(spec->arch, j.lora_targets, &j.sums);
   if (framework->joined_adapters) spp_model_sums_join(&j.sums);
+  for (int k = 0; framework->unpacked_experts && k < spec->arch->kind_count; k++)
+    j.sums.kinds[k].quantised_expert = j.sums.kinds[k].quantised_expert_modules = 0;
   spp_job_widths(&j);
   *job = j;
   return SPP_OK;

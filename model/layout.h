@@ -83,6 +83,7 @@ int spp_rules_check(const struct spp_job *job, const struct spp_layout *layout,
 /* Index in the rule table of the first rule broken, or -1: cheap, no text. */
 int spp_rules_first(const struct spp_job *job, const struct spp_layout *layout);
 const char *spp_rule_id(int index);
+unsigned spp_rule_axes(int index); /* SPP_AXIS_*: what the rule is about; 0 outside */
 int spp_rule_count(void);
 int spp_rule_find(const char *id); /* or -1 */
 /* Degrees a rule is about: spp_rules_first_of looks only at rules about one of `axes`. */

@@ -22,6 +22,10 @@ const char *spp_rule_id(int index) {
   return index >= 0 && index < spp_rule_count() ? rule_at(index)->id : "?";
 }
 
+unsigned spp_rule_axes(int index) {
+  return index >= 0 && index < spp_rule_count() ? rule_at(index)->axes : 0;
+}
+
 int spp_rule_find(const char *id) {
   for (int i = 0; i < spp_rule_count(); i++)
     if (strcmp(rule_at(i)->id, id) == 0) return i;

@@ -59,13 +59,13 @@ const char *spp_text_signed_percent(double ratio, char buf[32]); /* "+6 %" for 1
 /* The two lines at the top: what was asked, and the verdict with memory, speed and time. */
 void spp_text_headline(const struct spp_report *report, const struct spp_job *job,
                        const struct spp_text_style *style, struct spp_str *out);
-void spp_text_verdict(const struct spp_prediction *prediction, const struct spp_text_style *style,
-                      struct spp_str *out);
+void spp_text_verdict(const struct spp_job *job, const struct spp_prediction *prediction,
+                      const struct spp_text_style *style, struct spp_str *out);
 /* [wwwggoooLL...] and what each letter stands for. */
-void spp_text_memory_bar(const struct spp_job *job, const struct spp_memory *memory, const struct spp_text_style *style,
-                         struct spp_str *out);
-void spp_text_comm_line(const struct spp_job *job, const struct spp_layout *layout, const struct spp_comm *comm,
-                        const struct spp_text_style *style, struct spp_str *out);
+void spp_text_memory_bar(const struct spp_job *job, const struct spp_memory *memory,
+                         const struct spp_text_style *style, struct spp_str *out);
+void spp_text_comm_line(const struct spp_job *job, const struct spp_layout *layout,
+                        const struct spp_comm *comm, const struct spp_text_style *style, struct spp_str *out);
 /* What a million tokens cost, and at which price; nothing where no price is known. */
 void spp_text_cost_item(const struct spp_job *job, const struct spp_time *time, struct spp_para *para);
 void spp_text_epoch_line(const struct spp_report *report, const struct spp_job *job,

@@ -88,8 +88,8 @@ static void verdict_piece(const struct spp_text_style *style, const char *text, 
   *column += width;
 }
 
-void spp_text_verdict(const struct spp_prediction *prediction, const struct spp_text_style *style,
-                      struct spp_str *out) {
+void spp_text_verdict(const struct spp_job *job, const struct spp_prediction *prediction,
+                      const struct spp_text_style *style, struct spp_str *out) {
   const struct spp_memory *memory = &prediction->memory;
   const struct spp_time *time = &prediction->time;
   bool fits = memory->fits && memory->host_fits;

@@ -264,7 +264,7 @@ static void winner(const struct spp_report *report, const struct spp_plan_report
   spp_text_headline(report, &plan->job, style, out);
   found_line(answer->find, style, out);
   spp_str_addc(out, '\n');
-  spp_text_verdict(&plan->prediction, style, out);
+  spp_text_verdict(&plan->job, &plan->prediction, style, out);
   spp_str_addc(out, '\n');
   layout_line(plan, style, out);
   machines_line(answer, style, out);
@@ -327,7 +327,7 @@ static void miss(const struct spp_report *report, const struct spp_plan_report *
   miss_words(memory, text, sizeof text);
   spp_text_line(style, NULL, SPP_TONE_BAD, text, out);
   spp_str_addc(out, '\n');
-  spp_text_verdict(&plan->prediction, style, out);
+  spp_text_verdict(&plan->job, &plan->prediction, style, out);
   layout_line(plan, style, out);
   if (style->quiet) return;
   spp_text_memory_bar(&plan->job, memory, style, out);

@@ -137,7 +137,7 @@ void spp_text_predict(const struct spp_report *report, const struct spp_predict_
     return;
   }
   plan = (struct spp_plan){*answer->job, *answer->layout, *answer->prediction};
-  spp_text_verdict(answer->prediction, style, out);
+  spp_text_verdict(answer->job, answer->prediction, style, out);
   spp_str_addc(out, '\n');
   layout_line(answer, style, out);
   if (style->quiet) return;

@@ -357,6 +357,34 @@ static void experts_of_one_tensor_are_unpacked_whole(void **state) {
   jobs_close(&f);
 }
 
+/* transformers 5.24 with bitsandbytes and peft's preparation: 48 layers of 603,979,776 expert elements in fp32. What
+ * the adapters are folded into is of that type too; nothing is unpacked. */
+static void experts_that_are_no_linear_modules_are_not_packed(void **state) {
+  (void)state;
+  static const int64_t layer = INT64_C(128) * 3 * 2048 * 768;
+  struct jobs_fixture f, packed;
+  jobs_open(&packed);
+  jobs_train(&packed, jobs_load(&packed, "qwen3-30b-a3b"), 512);
+  packed.framework.kbit_fp32 = packed.framework.fused_experts = true;
+  packed.framework.lora_autocast = false;
+  packed.job.method = SPP_METHOD_QLORA;
+  packed.job.quant = SPP_QUANT_NF4;
+  packed.job.lora_targets = SPP_LORA_ALL_LINEAR;
+  packed.layout.recompute = SPP_RECOMPUTE_FULL;
+  f = packed;
+  jobs_predict(&packed);
+  f.job.framework = &f.framework;
+  f.framework.unpacked_experts = true;
+  for (int k = 0; k < f.job.arch->kind_count; k++)
+    f.job.sums.kinds[k].quantised_expert = f.job.sums.kinds[k].quantised_expert_modules = 0;
+  jobs_predict(&f);
+  int64_t more = jobs_ledger(&f, "frozen weights", SPP_MOMENT_STEP) -
+                 jobs_ledger(&packed, "frozen weights", SPP_MOMENT_STEP);
+  expect_i64(more, 48 * (4 * layer - layer / 2)); /* fp32 instead of half a byte, scales apart */
+  expect_i64(jobs_ledger(&f, "a layer's experts", SPP_MOMENT_BACKWARD_MLP), 4 * layer);
+  jobs_close(&packed);
+}
+
 /* fsdp2_prepare_model of axolotl 0.19.0 holds the whole state while it is cut */
 static void a_packed_model_is_on_every_rank_until_it_is_sharded(void **state) {
   (void)state;
@@ -397,6 +425,7 @@ int main(void) {
       cmocka_unit_test(scales_of_quantised_weights_are_whole_on_every_rank),
       cmocka_unit_test(scales_that_are_part_of_a_parameter_are_sharded),
       cmocka_unit_test(experts_of_one_tensor_are_unpacked_whole),
+      cmocka_unit_test(experts_that_are_no_linear_modules_are_not_packed),
       cmocka_unit_test(a_packed_model_is_on_every_rank_until_it_is_sharded),
   };
   int failed = cmocka_run_group_tests_name("states of frozen weights", tests, NULL, NULL);
