@@ -85,13 +85,17 @@ static enum spp_status parse_flag(const struct spp_value_type *type, const char 
   return spp_diag_set(diag, SPP_ERR_USAGE, where, "use 1 or 0", "'%.60s' is neither true nor false", text);
 }
 
+/* Of a GPU's memory: a number without its unit is no such size. */
+enum { SMALLEST_SIZE = 1 << 20 };
+
 static enum spp_status parse_size(const char *text, const char *where, int64_t *field,
                                   struct spp_diag *diag) {
   int64_t bytes;
   enum spp_status status = spp_bytes_parse(text, where, &bytes, diag);
   if (status != SPP_OK) return status;
-  if (bytes == 0)
-    return spp_diag_set(diag, SPP_ERR_USAGE, where, "write a size, such as 70GiB", "a size of 0");
+  if (bytes < SMALLEST_SIZE)
+    return spp_diag_set(diag, SPP_ERR_USAGE, where, "write a size, such as 70GiB",
+                        "'%.60s' is less than 1 MiB", text);
   *field = bytes;
   return SPP_OK;
 }
