@@ -213,16 +213,17 @@ static void row_text(const struct diffing *d, const char *name, const char *a, c
                   spp_text_signed_percent(ratio(step_s, base->time.step_s), share));
 }
 
-/* The end of a path says more than its beginning. */
-static const char *tail_of(const char *path) {
-  size_t n = strlen(path);
-  return n > 20 ? path + n - 20 : path;
+/* The end of a path says more than its beginning; a command is called by its letter. */
+static const char *label_of(const char *side, const char *letter) {
+  size_t n = strlen(side);
+  if (spp_cli_from_is_command(side)) return letter;
+  return n > 20 ? side + n - 20 : side;
 }
 
 static void as_text(const void *what, const struct spp_cli *cli, struct spp_str *out) {
   const struct diffing *d = what;
   const struct spp_prediction *a = &d->a.prediction, *b = &d->b.prediction;
-  const char *const header[] = {"setting", tail_of(cli->positional), tail_of(cli->second),
+  const char *const header[] = {"setting", label_of(cli->positional, "A"), label_of(cli->second, "B"),
                                 "     memory    a step"};
   char one[32], two[32], a_s[32], b_s[32];
   struct spp_table table;

@@ -60,6 +60,17 @@ struct spp_cli {
 /* Who set the field of an option: rows that share a field (--overlap, --no-overlap) count together. */
 enum spp_set_by spp_cli_set_by(const struct spp_cli *cli, const char *option);
 
+/* One option of a command line, and its value as typed; NULL: it has none. */
+struct spp_said {
+  const struct spp_option *option;
+  const char *value;
+};
+enum { SPP_MAX_SAID = 256 };
+/* The options of a command line of ours, whose command is not run: said[SPP_MAX_SAID], borrowed from argv.
+ * SPP_ERR_USAGE as spp_cli_parse. */
+enum spp_status spp_cli_read_line(int argc, char **argv, struct spp_said *said, int *count,
+                                  struct spp_diag *diag);
+
 /* Words into cli: options and at most one command and one positional. Values come from flags, then the
  * environment, then the config file. SPP_ERR_USAGE or SPP_ERR_INPUT (config file) with the word at fault. */
 enum spp_status spp_cli_parse(struct spp_cli *cli, int argc, char **argv, struct spp_diag *diag);

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/paths.h"
 #include "interop/import.h"
+#include "interop/shell.h"
 
 struct saved {
   struct spp_cli *cli;
@@ -311,18 +313,66 @@ static enum spp_status take_import(struct spp_cli *cli, const char *text, size_t
   return status;
 }
 
+/* ---- a command line of ours ---- */
+
+/* Words of the one command of a text that begins with "spplan", else NULL; in the arena. */
+static const struct spp_command_line *own_line(struct spp_cli *cli, const char *text, size_t length,
+                                               const char *name) {
+  struct spp_script *script = spp_arena_alloc(&cli->arena, sizeof *script);
+  if (!script || spp_shell_read(text, length, name, NULL, &cli->arena, script, NULL) != SPP_OK) return NULL;
+  const struct spp_command_line *line = script->count == 1 ? &script->commands[0] : NULL;
+  return line && line->count > 0 && strcmp(spp_base_name(line->words[0].text), "spplan") == 0 ? line : NULL;
+}
+
+static enum spp_status take_line(struct spp_cli *cli, const struct spp_command_line *line,
+                                 struct spp_diag *diag) {
+  struct spp_said said[SPP_MAX_SAID];
+  int count = 0;
+  char **argv = spp_arena_alloc(&cli->arena, ((size_t)line->count + 1) * sizeof *argv);
+  if (!argv) return spp_diag_oom(diag);
+  for (int i = 0; i < line->count; i++)
+    if (!(argv[i] = spp_arena_printf(&cli->arena, "%s", line->words[i].text))) return spp_diag_oom(diag);
+  argv[line->count] = NULL;
+  enum spp_status status = spp_cli_read_line(line->count, argv, said, &count, diag);
+  for (int i = 0; status == SPP_OK && i < count; i++) {
+    const bool on = said[i].option->type.kind == SPP_KIND_FLAG;
+    const struct spp_import_setting setting = {.name = said[i].option->name,
+                                               .value = on ? "1" : said[i].value};
+    if (said[i].option->key && setting.value) status = take_setting(cli, &setting, diag);
+  }
+  return status;
+}
+
+/* ---- which of them ---- */
+
 /* Answers of ours name their schema; objects without are a framework's. */
 static bool is_ours(struct spp_json root) {
   return spp_json_kind(root) != SPP_JSON_OBJECT || spp_json_size(root) == 0 ||
          spp_json_kind(spp_json_get(root, "schema")) != SPP_JSON_ABSENT;
 }
 
+bool spp_cli_from_is_command(const char *path) {
+  return strpbrk(path, " \t\n") && access(path, F_OK) != 0;
+}
+
+static enum spp_status read_text(const char *path, char **text, size_t *length, struct spp_diag *diag) {
+  if (!spp_cli_from_is_command(path)) return spp_file_read(path, SPP_JSON_LIMIT_BYTES, text, length, diag);
+  *length = strlen(path);
+  *text = malloc(*length + 1);
+  if (!*text) return spp_diag_oom(diag);
+  memcpy(*text, path, *length + 1);
+  return SPP_OK;
+}
+
 enum spp_status spp_cli_from(struct spp_cli *cli, const char *path, struct spp_diag *diag) {
-  const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+  const char *name = strcmp(path, "-") == 0          ? "standard input"
+                     : spp_cli_from_is_command(path) ? "command"
+                                                     : path;
+  const struct spp_command_line *line = NULL;
   struct spp_json_doc *doc = NULL;
   size_t length, blank;
   char *text;
-  enum spp_status status = spp_file_read(path, SPP_JSON_LIMIT_BYTES, &text, &length, diag);
+  enum spp_status status = read_text(path, &text, &length, diag);
   if (status != SPP_OK) return status;
   blank = strspn(text, "\xEF\xBB\xBF \t\r\n");
   size_t word = strcspn(text + blank, "]\n");
@@ -334,6 +384,8 @@ enum spp_status spp_cli_from(struct spp_cli *cli, const char *path, struct spp_d
   else if (status == SPP_OK && length > SPP_JSON_MAX_BYTES)
     status = spp_diag_set(diag, SPP_ERR_INPUT, name, "give the launch command or its configuration",
                           "larger than 1 MiB");
+  else if (status == SPP_OK && (line = own_line(cli, text, length, name)))
+    status = take_line(cli, line, diag);
   else if (status == SPP_OK)
     status = take_import(cli, text, length, name, diag);
   spp_json_free(doc);

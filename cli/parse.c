@@ -88,14 +88,10 @@ static bool spelled_out(const char *word, const struct spp_option *option) {
          (word[2 + length] == '\0' || word[2 + length] == '=');
 }
 
-/* What one option of argv said, kept until the command is known. */
-struct occurrence {
-  const struct spp_option *option;
-  const char *value;
-};
+/* What argv said, kept until the command is known. */
 struct words {
   int option_count, word_count;
-  struct occurrence options[256];
+  struct spp_said options[SPP_MAX_SAID];
   const char *words[MAX_WORDS];
 };
 
@@ -129,7 +125,7 @@ static enum spp_status take(struct words *words, int code, const char *word, int
   if (optarg && strncmp(optarg, "--", 2) == 0 && !strchr(word, '=')) return needs_value(option, diag);
   if (words->option_count == (int)(sizeof words->options / sizeof words->options[0]))
     return spp_diag_set(diag, SPP_ERR_USAGE, command_line, "give each once", "too many options");
-  words->options[words->option_count++] = (struct occurrence){option, optional_value(option, argc, argv)};
+  words->options[words->option_count++] = (struct spp_said){option, optional_value(option, argc, argv)};
   return SPP_OK;
 }
 
@@ -184,7 +180,7 @@ static enum spp_status choose_command(struct spp_cli *cli, const struct words *w
   return SPP_OK;
 }
 
-static enum spp_status store(struct spp_cli *cli, const struct occurrence *said, struct spp_diag *diag) {
+static enum spp_status store(struct spp_cli *cli, const struct spp_said *said, struct spp_diag *diag) {
   const struct spp_option *option = said->option;
   char where[64];
   snprintf(where, sizeof where, "--%s", option->name);
@@ -214,6 +210,19 @@ static enum spp_status read_saved(struct spp_cli *cli, struct spp_diag *diag) {
     return spp_diag_set(diag, SPP_ERR_USAGE, "--rank", "give --from FILE",
                         "there is no saved plan to choose");
   return cli->args.from ? spp_cli_from(cli, cli->args.from, diag) : SPP_OK;
+}
+
+enum spp_status spp_cli_read_line(int argc, char **argv, struct spp_said *said, int *count,
+                                  struct spp_diag *diag) {
+  struct words words = {0};
+  enum spp_status status = read_words(&words, argc, argv, diag);
+  if (status != SPP_OK) return status;
+  if (words.word_count > 1 || (words.word_count == 1 && !spp_command_find(words.words[0])))
+    return spp_diag_set(diag, SPP_ERR_USAGE, command_line, "give the options of one job",
+                        "unexpected word '%.80s'", words.words[words.word_count - 1]);
+  memcpy(said, words.options, sizeof words.options);
+  *count = words.option_count;
+  return SPP_OK;
 }
 
 enum spp_status spp_cli_parse(struct spp_cli *cli, int argc, char **argv, struct spp_diag *diag) {

@@ -88,6 +88,9 @@ static void an_import_follows_its_schema(void **state) {
   run = answer("diff f.sh g.sh --json", NULL, 0);
   expect_schema(run.out, "diff");
   run_free(&run);
+  run = answer("diff 'spplan predict --model qwen7b --seq 32k --gpus 8' g.sh --json", NULL, 0);
+  expect_schema(run.out, "diff");
+  run_free(&run);
   run_remove("g.sh");
   run_remove("f.sh");
 }

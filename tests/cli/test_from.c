@@ -70,6 +70,20 @@ static void predict_of_a_saved_plan_has_its_bytes_and_seconds(void **state) {
   }
 }
 
+static void a_command_in_quotes_is_the_job_it_says(void **state) {
+  static const char *const parts[] = {"layout", "memory", "comm", "time"};
+  (void)state;
+  struct document typed =
+      open_json("predict --model qwen7b --seq 16k -n 8 --zero=3 --recompute full --json", 0);
+  struct document quoted = open_json("predict --from './spplan plan --model qwen7b --seq 64k -n 8 --zero=3 "
+                                     "--recompute full' --seq 16k --json",
+                                     0);
+  for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++)
+    expect_same(spp_json_get(typed.root, parts[p]), spp_json_get(quoted.root, parts[p]));
+  close_json(&quoted);
+  close_json(&typed);
+}
+
 static void a_saved_answer_asks_the_same_question(void **state) {
   static const char *const parts[] = {"inputs", "given", "plans", "pareto", "nearest", "find", "rejected"};
   (void)state;
@@ -194,6 +208,7 @@ static void a_bad_file_is_refused_with_its_place(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(predict_of_a_saved_plan_has_its_bytes_and_seconds),
+      cmocka_unit_test(a_command_in_quotes_is_the_job_it_says),
       cmocka_unit_test(a_saved_answer_asks_the_same_question),
       cmocka_unit_test(flags_override_the_file_and_the_file_the_environment),
       cmocka_unit_test(a_model_from_a_file_is_found_again),
