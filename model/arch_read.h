@@ -60,7 +60,7 @@ struct spp_arch_family {
   bool scaled_embedding;  /* by the root of its width: Gemma */
   const char *activation; /* when the config does not say; NULL: silu of gated MLPs, gelu of plain ones */
   bool mla;
-  bool moe; /* has experts: their fields are then required */
+  bool moe;        /* has experts: their fields are then required */
   bool topk_as_is; /* weights of chosen experts do not sum to 1, when norm_topk_prob is absent */
   /* What the config class of the family fills in when a member is absent; 0 = required, or derived as usual.
    */
@@ -102,7 +102,8 @@ void spp_arch_refuse_figures(struct spp_arch_reader *reader, enum spp_arch_field
 /* Something assumed, to be shown as a warning. */
 void spp_arch_note(struct spp_arch *arch, const char *fmt, ...) SPP_PRINTF(2, 3);
 
-/* model/arch_positions.c: how positions enter attention, and the factor on its scores. After all else about heads.
+/* model/arch_positions.c: how positions enter attention, and the factor on its scores. After all else about
+ * heads.
  */
 void spp_arch_read_positions(struct spp_arch_reader *reader);
 /* Does this layer turn q and k, its window being this (0: none)? */

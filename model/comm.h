@@ -46,8 +46,9 @@ struct spp_comm_op {
   enum spp_per per;
   int64_t count_per_step;
   int64_t sent_bytes; /* one event; where shards are uneven, an average */
-  int64_t stage_sent_bytes; /* one event, all ranks of the stage, where that is not sent_bytes for each; or 0 */
-  int64_t messages;   /* one event: point-to-point messages, or 1 per collective call */
+  int64_t
+      stage_sent_bytes; /* one event, all ranks of the stage, where that is not sent_bytes for each; or 0 */
+  int64_t messages;     /* one event: point-to-point messages, or 1 per collective call */
   int64_t message_bytes;
   enum spp_overlap overlap;
   double time_s, exposed_s; /* whole step: filled by the time model */

@@ -23,7 +23,7 @@ struct spp_kept_pipe {
   struct spp_stage counted;      /* the one whose communication is counted */
   unsigned grouped;              /* turn of the layers */
   struct spp_memory_groups groups;
-  unsigned exchanged;            /* turn of the sharding */
+  unsigned exchanged; /* turn of the sharding */
   int exchange_count;
   struct spp_kept_exchange {
     struct spp_comm_op op;

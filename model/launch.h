@@ -9,7 +9,8 @@
  * `out`; memory trouble shows in out->failed. A framework without launch words appends nothing. */
 void spp_framework_launch(const struct spp_job *job, const struct spp_layout *layout, struct spp_str *out);
 
-/* Load-time check of one launch word: false, with what is wrong, when a placeholder or condition is unknown. */
+/* Load-time check of one launch word: false, with what is wrong, when a placeholder or condition is unknown.
+ */
 bool spp_launch_check(const struct spp_launch_word *word, char *wrong, size_t size);
 
 #endif

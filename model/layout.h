@@ -17,7 +17,8 @@ struct spp_layout {
   int64_t recompute_layers;   /* full: layers of a stage recomputed, SPP_UNSET = all */
   int64_t recompute_unit;     /* full: layers per checkpointed unit, 1 by default */
   enum spp_offload offload;
-  int64_t fpdt_chunk; /* tokens of a sequence that pass attention, MLP and loss at a time (DeepSpeed FPDT); 0 = all */
+  int64_t fpdt_chunk; /* tokens of a sequence that pass attention, MLP and loss at a time (DeepSpeed FPDT); 0
+                         = all */
   bool fpdt_offload;  /* chunks that wait are in host memory */
   int64_t offload_layers; /* of a stage, those whose tensors move; 0 = all but one */
   enum spp_schedule schedule;

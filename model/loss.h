@@ -22,7 +22,7 @@ struct spp_loss_view {
   bool compares;        /* a reference takes log-probabilities of the same rows behind the policy's forward */
   int64_t row_tokens;   /* of one sequence, which some losses take one by one */
   int64_t reference_cache_bytes; /* of the keys and values its forward keeps */
-  bool metrics;         /* cross entropies without gradient are computed from them before the step */
+  bool metrics;                  /* cross entropies without gradient are computed from them before the step */
 };
 struct spp_loss_view spp_loss_view_of(const struct spp_job *job, const struct spp_geometry *g);
 /* Are the vocabulary's shards joined by exchanges of row statistics? */

@@ -83,7 +83,8 @@ struct spp_memory_sum {
   int64_t always_total; /* the same over all parts */
   int64_t pinned; /* of the allocator's part in the loss: free blocks that cannot go back to the driver */
   int64_t pass_free[SPP_MOMENT_COUNT]; /* of the allocator's part: blocks that the pass itself freed */
-  int64_t spare_bytes, spare_block_bytes; /* free blocks that the making of the shards left, the largest one */
+  int64_t spare_bytes,
+      spare_block_bytes; /* free blocks that the making of the shards left, the largest one */
   int64_t step_block_bytes, pass_block_bytes; /* largest tensors of the step's copies and of the loss */
   int64_t step_made_bytes;                    /* joined tensors the step makes, one after the other */
   int64_t pass_blocks;                        /* blocks as large as the loss's largest */

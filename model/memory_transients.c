@@ -247,8 +247,8 @@ static void add_fused_experts(const struct transient_view *t, const struct spp_m
     return;
   const struct spp_weight_sums *sums = &job->sums.kinds[kind - job->arch->kinds];
   bool packed = job->method == SPP_METHOD_QLORA && sums->quantised_expert > 0;
-  int64_t elements = spp_ceil_div(packed ? sums->quantised_expert : sums->expert,
-                                  spp_sat_mul(t->g->ep, t->g->etp));
+  int64_t elements =
+      spp_ceil_div(packed ? sums->quantised_expert : sums->expert, spp_sat_mul(t->g->ep, t->g->etp));
   bool adapted = (job->lora_targets & (SPP_LORA_GATE | SPP_LORA_UP | SPP_LORA_DOWN)) != 0;
   enum spp_dtype dtype = packed && job->quant == SPP_QUANT_INT8 ? SPP_DTYPE_FP32 : t->v->act;
   unsigned live = FORWARD | MLP | (turn->again ? 0 : SPP_LIVE_LOSS);

@@ -11,7 +11,7 @@ struct spp_rule {
   const char *text; /* template of model/values.h */
   unsigned axes;    /* enum spp_axis bits: degrees it is about */
   size_t vary; /* offset of the int64_t layout field whose legal values are worth listing, or SPP_VARY_NONE */
-  const char *source;  /* general rules: where it was read; others carry it in the framework file */
+  const char *source; /* general rules: where it was read; others carry it in the framework file */
 };
 #define SPP_VARY_NONE   ((size_t)-1)
 #define SPP_VARY(field) offsetof(struct spp_layout, field)

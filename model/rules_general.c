@@ -325,8 +325,9 @@ const struct spp_rule spp_rules_general[] = {
      0, SPP_VARY_NONE,
      "deepspeed 0.19.8 deepspeed/sequence/fpdt_layer.py: _flash_attn_forward, window_size (-1, -1), "
      "attention_mask None"},
-    {"fpdt-method", fpdt_method, "FPDT multiplies by the weights themselves: no adapters, and mode train only",
-     0, SPP_VARY_NONE, "deepspeed 0.19.8 deepspeed/sequence/fpdt_layer.py: torch.matmul with qkv_linear_weight"},
+    {"fpdt-method", fpdt_method,
+     "FPDT multiplies by the weights themselves: no adapters, and mode train only", 0, SPP_VARY_NONE,
+     "deepspeed 0.19.8 deepspeed/sequence/fpdt_layer.py: torch.matmul with qkv_linear_weight"},
     {"offload-layers", offload_layers,
      "{offload_layers} layers cannot move to the host: fewer than {layers}, with --offload activations, "
      "without "

@@ -46,9 +46,9 @@ struct spp_value_type {
 
 /* The words of the settings. */
 spp_word_function spp_method_word, spp_optimizer_word, spp_mode_word, spp_attention_word, spp_sp_kind_word,
-    spp_ring_impl_word, spp_ring_order_word, spp_recompute_word, spp_recompute_module_word, spp_offload_word, spp_schedule_word,
-    spp_kernels_word, spp_quant_word, spp_dtype_word, spp_kv_dtype_word, spp_grads_dtype_word,
-    spp_lora_target_word, spp_loss_word, spp_allocator_word, spp_graph_word;
+    spp_ring_impl_word, spp_ring_order_word, spp_recompute_word, spp_recompute_module_word, spp_offload_word,
+    spp_schedule_word, spp_kernels_word, spp_quant_word, spp_dtype_word, spp_kv_dtype_word,
+    spp_grads_dtype_word, spp_lora_target_word, spp_loss_word, spp_allocator_word, spp_graph_word;
 
 /* Parse `text` into the field, which is of the type's kind; `where` names the place in errors ("--seq").
  * SPP_ERR_USAGE names the nearest word or the bounds, and leaves the field alone. */

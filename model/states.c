@@ -160,8 +160,7 @@ static void walk_frozen(const struct spp_job *job, const struct spp_geometry *g,
                         struct spp_state_counts *c) {
   for (int i = 0; i < count; i++) {
     struct local_weight l = localise(g, &weights[i]);
-    bool quantised =
-        l.quantised && spp_job_quantises(job) && !(l.expert && job->framework->unpacked_experts);
+    bool quantised = l.quantised && spp_job_quantises(job) && !(l.expert && job->framework->unpacked_experts);
     int64_t scales = quantised ? scale_bytes(job->quant, l.rows, l.cols) : 0;
     int64_t one = quantised ? spp_quant_bytes(job->quant, l.rows, l.cols) - scales
                             : product(plain_bytes, product(l.rows, l.cols));

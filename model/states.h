@@ -34,7 +34,7 @@ struct spp_state_counts {
   int64_t trainable, trainable_expert;
   int64_t optimizer_bytes, optimizer_expert_bytes; /* moments only, no master */
   int64_t frozen_bytes, frozen_expert_bytes;       /* 16-bit or quantised weights without gradients */
-  int64_t scale_bytes; /* of quantised weights: sharded where they are part of a parameter */
+  int64_t scale_bytes;                /* of quantised weights: sharded where they are part of a parameter */
   int64_t elements, expert_elements;  /* all, as a 16-bit model would hold them */
   int64_t linear;                     /* of them, matrices (8-bit GEMM copies, autocast copies) */
   int64_t largest_rows, largest_cols; /* of the largest matrix, where single matrices matter */

@@ -29,9 +29,8 @@ struct spp_time_shape {
   double
       share; /* of the communication counted in comm->ops (another stage's, when that holds other layers) */
   double compute_s[SPP_PASS_STEP], attention_s[SPP_PASS_STEP];
-  double
-      host_wait_s[SPP_PASS_STEP]; /* device idle until the host has launched, before communication slows what it
-                                     runs beside; of recompute: 0, in backward */
+  double host_wait_s[SPP_PASS_STEP]; /* device idle until the host has launched, before communication slows
+                                        what it runs beside; of recompute: 0, in backward */
   double wgrad_s; /* of compute_s[SPP_PASS_BACKWARD]: weight gradients, which a zero-bubble schedule moves */
 };
 void spp_timing_shape(const struct spp_job *job, const struct spp_layout *layout,

@@ -93,10 +93,10 @@ void spp_layer_exposure_count(const struct spp_timing_context *c, const struct s
 void spp_state_exposure_count(const struct spp_timing_context *c, double forward_s, double backward_s,
                               double layers, struct spp_comm *comm, struct spp_exposed *exposed);
 
-/* What the exchange of sharded states takes of the passes of one micro-batch: compute that it hides under, and
- * time that it adds. */
+/* What the exchange of sharded states takes of the passes of one micro-batch: compute that it hides under,
+ * and time that it adds. */
 struct spp_states_beside {
-  double hidden_s[SPP_SIDE_COUNT], exposed_s[SPP_SIDE_COUNT];      /* of every micro-batch */
+  double hidden_s[SPP_SIDE_COUNT], exposed_s[SPP_SIDE_COUNT];           /* of every micro-batch */
   double last_hidden_s[SPP_SIDE_COUNT], last_exposed_s[SPP_SIDE_COUNT]; /* of the one beside the step */
 };
 /* comm: after spp_state_exposure_count(). */
@@ -126,9 +126,9 @@ struct spp_stage_runs {
  * exposed communication. One micro-batch of the slowest stage, unless said otherwise. */
 struct spp_layers_time {
   double compute_s, attention_s, forward_s, backward_s;
-  double host_wait_s[SPP_SIDE_COUNT]; /* device idle until the host has launched */
-  double exposed_s[SPP_GROUP_COUNT];  /* of the stage the communication was counted for */
-  double share;                       /* of that which the slowest stage has */
+  double host_wait_s[SPP_SIDE_COUNT];        /* device idle until the host has launched */
+  double exposed_s[SPP_GROUP_COUNT];         /* of the stage the communication was counted for */
+  double share;                              /* of that which the slowest stage has */
   double bubble_s, hidden_s[SPP_SIDE_COUNT]; /* whole step */
   double counted_layers, counted_forward_s, counted_backward_s; /* of the stage the communication is of */
   int64_t slowest;                                              /* stage */
@@ -152,8 +152,8 @@ void spp_time_speed_fill(const struct spp_timing_context *c, struct spp_time *ti
 
 /* Optimizer step of a stage: memory-bound on the GPU, or on the host when offloaded. */
 double spp_optimizer_s(const struct spp_timing_context *c, const struct spp_stage *stage);
-/* Host copies of a whole step that neither compute nor the exchange of states beside them hides. layers: of the
- * stage. */
+/* Host copies of a whole step that neither compute nor the exchange of states beside them hides. layers: of
+ * the stage. */
 double spp_offload_exposed_s(const struct spp_timing_context *c, const struct spp_stage *stage,
                              const struct spp_layers_time *layers, const struct spp_states_beside *beside);
 

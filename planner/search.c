@@ -56,8 +56,8 @@ static bool offers(const struct spp_framework *framework, const struct spp_reque
 }
 
 /* Why none of the frameworks can: the reason of the first that has what was asked at all, and how many others
- * there are, with the same reason or another. instead: what does as asked, where all broke one rule that knows
- * it; else empty. */
+ * there are, with the same reason or another. instead: what does as asked, where all broke one rule that
+ * knows it; else empty. */
 static enum spp_status refuse_all(const struct spp_search_options *options, char (*refusals)[160],
                                   const char *instead, struct spp_diag *diag) {
   static const char free_one[] = "free one degree, or change --gpus";
@@ -72,8 +72,10 @@ static enum spp_status refuse_all(const struct spp_search_options *options, char
   if (first < 0) return spp_diag_set(diag, SPP_ERR_USAGE, NULL, free_one, "no layout is legal");
   others = told - 1;
   if (others == 0)
-    return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[first]->display, hint, "%s", refusals[first]);
-  if (!instead[0]) hint = "free one degree or change --gpus; --framework NAME says what that one has against it";
+    return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[first]->display, hint, "%s",
+                        refusals[first]);
+  if (!instead[0])
+    hint = "free one degree or change --gpus; --framework NAME says what that one has against it";
   return spp_diag_set(diag, SPP_ERR_USAGE, options->frameworks[first]->display, hint,
                       "%s; %d other framework%s cannot either", refusals[first], others,
                       others == 1 ? "" : "s");

@@ -88,7 +88,8 @@ static void count_passes(struct builder *b) {
     all += b->shape.compute_s[p];
     waits += m * b->shape.host_wait_s[p];
   }
-  double waited = waits > 0 ? fmin(1, fmax(0, b->time->host_s - b->job->framework->host_s_per_step) / waits) : 0;
+  double waited =
+      waits > 0 ? fmin(1, fmax(0, b->time->host_s - b->job->framework->host_s_per_step) / waits) : 0;
   for (int p = 0; p < SPP_PASS_STEP; p++)
     b->pass[p] =
         (struct pass){.compute_s = all > 0 ? b->shape.compute_s[p] / all * b->time->compute_s / m : 0,

@@ -357,8 +357,8 @@ static void experts_of_one_tensor_are_unpacked_whole(void **state) {
   jobs_close(&f);
 }
 
-/* transformers 5.24 with bitsandbytes and peft's preparation: 48 layers of 603,979,776 expert elements in fp32. What
- * the adapters are folded into is of that type too; nothing is unpacked. */
+/* transformers 5.24 with bitsandbytes and peft's preparation: 48 layers of 603,979,776 expert elements in
+ * fp32. What the adapters are folded into is of that type too; nothing is unpacked. */
 static void experts_that_are_no_linear_modules_are_not_packed(void **state) {
   (void)state;
   static const int64_t layer = INT64_C(128) * 3 * 2048 * 768;
